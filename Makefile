@@ -1,0 +1,42 @@
+# Set-up and everyday commands. `make demo` and `make test` are all a fresh machine needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/parabolt bench pco32 pco64 --optimizers random,tpe,logeic --seeds 10 --out runs/demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/speed.py
+
+clean:
+	rm -rf $(VENV) runs build dist
+
+# One environment; a stamp for each set of extras, so that a second run installs nothing.
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[optuna,plot]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+$(VENV)/.lint: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[lint,optuna,plot]'
+	@touch $@

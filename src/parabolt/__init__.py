@@ -1,0 +1,1 @@
+"""Throughput and memory of LLM training per parallelism configuration."""

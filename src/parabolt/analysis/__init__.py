@@ -1,0 +1,1 @@
+"""Metrics, statistics, figures and the report of finished runs."""

@@ -1,0 +1,67 @@
+"""Every error parabolt raises on purpose.
+
+Each is a `ParaboltError` and also the built-in that a caller would catch without knowing parabolt.
+The text says what was expected, what was got and, where there is something to do, what to try. The
+command line prints it as one line and exits with status 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class ParaboltError(Exception):
+    """Base of all errors that parabolt raises on purpose."""
+
+
+class InvalidConfigurationError(ParaboltError, ValueError):
+    """A configuration that breaks a validity rule of its instance."""
+
+
+class MissingConfigurationError(ParaboltError, LookupError):
+    """A legal configuration that the table at hand has no outcome for."""
+
+
+class InstanceError(ParaboltError, ValueError):
+    """A description of a model, cluster, workload or instance that cannot be."""
+
+
+class TableError(ParaboltError, ValueError):
+    """A table that contradicts the schema, with the row and column at fault."""
+
+
+class ObservationError(ParaboltError, ValueError):
+    """An outcome that says nothing an optimizer could use, such as a NaN throughput told as ok."""
+
+
+class CandidatesExhaustedError(ParaboltError, RuntimeError):
+    """Every candidate has been evaluated and repeats are to be avoided: the search is over."""
+
+
+class OptionError(ParaboltError, ValueError):
+    """An option, a budget or a seed outside what is allowed."""
+
+
+class UnknownNameError(ParaboltError, LookupError):
+    """A name that no registry knows."""
+
+    @classmethod
+    def of(cls, kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+        """The error for `name`, with the known names and the closest of them."""
+        names = sorted(known)
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        return cls(f"unknown {kind} {name!r}: expected one of {', '.join(names)}{hint}")
+
+
+class MissingDependencyError(ParaboltError, ImportError):
+    """An optional library is not installed."""
+
+    @classmethod
+    def of(cls, library: str, extra: str) -> MissingDependencyError:
+        """The error for a missing `library`, with the command that installs it."""
+        return cls(f"{library} is not installed; try: pip install 'parabolt[{extra}]'")

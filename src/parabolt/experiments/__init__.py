@@ -1,0 +1,1 @@
+"""Protocols, runs, the runner and the store of finished runs."""

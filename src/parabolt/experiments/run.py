@@ -1,0 +1,154 @@
+"""A run: one optimizer on one problem with one seed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from parabolt.errors import CandidatesExhaustedError
+from parabolt.optimizers.registry import make_optimizer
+from parabolt.problems.imputation import ImputedProblem
+from parabolt.problems.noise import NoisyProblem, TorchNormalStream
+
+if TYPE_CHECKING:
+    from parabolt.experiments.protocol import Protocol
+    from parabolt.outcome import FloatArray, Outcome, Outcomes
+    from parabolt.problems.problem import Problem
+    from parabolt.space.configuration import Configuration
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """What makes a run what it is: two runs with the same key have the same evaluations.
+
+    Attributes:
+        problem: Name of the problem.
+        optimizer: Name of the optimizer.
+        seed: Seed of design, noise and optimizer.
+        protocol: The protocol.
+        data_version: Version of the problem's data.
+        content_hash: SHA-256 of the problem's data.
+    """
+
+    problem: str
+    optimizer: str
+    seed: int
+    protocol: Protocol
+    data_version: str
+    content_hash: str
+
+    @classmethod
+    def of(cls, problem: Problem, optimizer: str, seed: int, protocol: Protocol) -> RunKey:
+        """The key of a run on `problem`."""
+        return cls(problem.name, optimizer, seed, protocol, problem.version, problem.content_hash)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Every evaluation of a finished run, in order; arrays are (t,).
+
+    Attributes:
+        key: What was run.
+        optimum: Throughput of the problem's optimum, in iterations/s.
+        n_initial: Size of the initial design: the first evaluations.
+        configurations: What was evaluated.
+        observed: Throughput as told to the optimizer: with noise, and imputed where out of memory.
+        outcomes: Noiseless outcomes as the problem gave them, nothing imputed.
+        recommended: Noiseless throughput of the recommendation after each evaluation; 0 where it
+            is infeasible, NaN where there is none and within the initial design.
+        step_time_s: Time that the optimizer itself took for each evaluation; NaN in the design.
+    """
+
+    key: RunKey
+    optimum: float
+    n_initial: int
+    configurations: tuple[Configuration, ...]
+    observed: FloatArray
+    outcomes: Outcomes
+    recommended: FloatArray
+    step_time_s: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.observed)
+
+
+def execute(problem: Problem, key: RunKey) -> Run:
+    """Runs an optimizer on a problem, as the key says.
+
+    Args:
+        problem: The noiseless problem, nothing imputed.
+        key: Optimizer, seed and protocol.
+
+    Returns:
+        The run; it is shorter than the budget where the candidates are exhausted.
+    """
+    protocol, seed = key.protocol, key.seed
+    rng = np.random.default_rng(seed)
+    told = NoisyProblem(
+        ImputedProblem(problem), std=protocol.noise_std, stream=TorchNormalStream(seed)
+    )
+    everything = problem.evaluate_many(problem.space.encoded)
+    design = protocol.initial_rows(everything.is_feasible, rng)
+    optimizer = make_optimizer(key.optimizer, problem.space, seed=rng, repeats=protocol.repeats)
+    recorder = _Recorder(problem)
+    for row in design:
+        configuration = problem.space.candidates[row]
+        outcome = told.evaluate(configuration)
+        optimizer.tell(configuration, outcome)
+        recorder.add(configuration, outcome)
+    for _ in range(protocol.n_evaluations):
+        start = time.perf_counter()
+        try:
+            configuration = optimizer.ask()
+        except CandidatesExhaustedError:
+            break
+        asked = time.perf_counter()
+        outcome = told.evaluate(configuration)
+        evaluated = time.perf_counter()
+        optimizer.tell(configuration, outcome)
+        recommendation = optimizer.recommend()
+        step_time_s = time.perf_counter() - evaluated + asked - start
+        recorder.add(configuration, outcome, recommendation, step_time_s)
+    return recorder.finish(key, len(design))
+
+
+class _Recorder:
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._configurations: list[Configuration] = []
+        self._observed: list[float] = []
+        self._recommended: list[float] = []
+        self._step_time_s: list[float] = []
+
+    def add(
+        self,
+        configuration: Configuration,
+        outcome: Outcome,
+        recommendation: Configuration | None = None,
+        step_time_s: float = float("nan"),
+    ) -> None:
+        self._configurations.append(configuration)
+        self._observed.append(outcome.throughput)
+        self._recommended.append(self._value(recommendation))
+        self._step_time_s.append(step_time_s)
+
+    def finish(self, key: RunKey, n_initial: int) -> Run:
+        return Run(
+            key=key,
+            optimum=self._problem.optimum.value,
+            n_initial=n_initial,
+            configurations=tuple(self._configurations),
+            observed=np.array(self._observed),
+            outcomes=self._problem.evaluate_many(self._configurations),
+            recommended=np.array(self._recommended),
+            step_time_s=np.array(self._step_time_s),
+        )
+
+    def _value(self, recommendation: Configuration | None) -> float:
+        if recommendation is None:
+            return float("nan")
+        outcome = self._problem.evaluate(recommendation)
+        return outcome.throughput if outcome.is_feasible else 0.0

@@ -1,0 +1,1 @@
+"""Model shapes, clusters, workloads, and the instances made of them."""

@@ -1,0 +1,111 @@
+"""The built-in instances, and instances read from a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from parabolt.errors import InstanceError, UnknownNameError
+from parabolt.instances.specs import Cluster, Instance, ModelShape, Workload
+from parabolt.space.knobs import KNOBS
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+_SECTIONS: dict[str, type] = {"model": ModelShape, "cluster": Cluster, "workload": Workload}
+
+
+def instance_names() -> list[str]:
+    """Names of the built-in instances, sorted."""
+    names = (file.name for file in _folder().iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+@cache
+def load_instance(name: str) -> Instance:
+    """A built-in instance by name, or one from a TOML file by path.
+
+    Raises:
+        UnknownNameError: If there is no built-in instance of that name.
+        InstanceError: If the file can't be read or describes an instance that cannot be.
+    """
+    if name.endswith(".toml"):
+        path = Path(name)
+        try:
+            return parse_instance(path.read_text(encoding="utf-8"), origin=name)
+        except (OSError, UnicodeDecodeError) as error:
+            raise InstanceError(f"cannot read instance file {name}: {error}") from error
+    if name not in instance_names():
+        raise UnknownNameError.of("instance", name, instance_names())
+    text = (_folder() / f"{name}.toml").read_text(encoding="utf-8")
+    return parse_instance(text, origin=name)
+
+
+def parse_instance(text: str, *, origin: str) -> Instance:
+    """The instance that a TOML text describes.
+
+    Args:
+        text: TOML with `name`, the tables `model`, `cluster`, `workload` and `knobs`, and
+            optionally `max_virtual_stages`.
+        origin: Where the text comes from, for error messages.
+
+    Raises:
+        InstanceError: Naming the section and key at fault.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InstanceError(f"{origin}: expected TOML, got {error}") from error
+    _expect_keys(origin, document, {"name", "knobs", *_SECTIONS}, {"max_virtual_stages"})
+    try:
+        sections = {key: _section(document[key], key, of) for key, of in _SECTIONS.items()}
+        return Instance(
+            name=_name(document["name"]),
+            levels=_levels(document["knobs"]),
+            max_virtual_stages=document.get("max_virtual_stages"),
+            **sections,
+        )
+    except InstanceError as error:
+        raise InstanceError(f"{origin}: {error}") from error
+
+
+def _folder() -> Traversable:
+    return resources.files("parabolt.instances") / "catalogue"
+
+
+def _section(table: Any, key: str, of: type) -> Any:
+    fields = set(of.__dataclass_fields__)  # type: ignore[attr-defined]
+    _expect_keys(f"[{key}]", table, fields, set())
+    try:
+        return of(**table)
+    except InstanceError as error:
+        raise InstanceError(f"[{key}] {error}") from error
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise InstanceError(f"name: expected a text, got {name!r}")
+    return name
+
+
+def _levels(table: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    neutral = {name: [knob.neutral] for name, knob in KNOBS.items() if knob.neutral is not None}
+    _expect_keys("[knobs]", table, set(KNOBS) - set(neutral), set(neutral))
+    levels = {**neutral, **table}
+    for name, sizes in levels.items():
+        if not isinstance(sizes, list):
+            raise InstanceError(f"[knobs] {name}: expected a list of sizes, got {sizes!r}")
+    return tuple((name, tuple(levels[name])) for name in KNOBS)
+
+
+def _expect_keys(where: str, table: Any, required: set[str], optional: set[str]) -> None:
+    if not isinstance(table, dict):
+        raise InstanceError(f"{where}: expected a table, got {table!r}")
+    if missing := sorted(required - set(table)):
+        raise InstanceError(f"{where}: expected {', '.join(sorted(required))}; missing {missing}")
+    if unknown := sorted(set(table) - required - optional):
+        allowed = ", ".join(sorted(required | optional))
+        raise InstanceError(f"{where}: expected keys among {allowed}, got {unknown}")

@@ -1,0 +1,118 @@
+"""Optuna samplers on a finite candidate set: the part that tpe and cmaes share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parabolt.errors import MissingDependencyError
+from parabolt.optimizers.initial_design import DesignedOptimizer
+from parabolt.outcome import Status
+
+try:
+    import optuna
+except ImportError as error:
+    raise MissingDependencyError.of("optuna", "optuna") from error
+
+if TYPE_CHECKING:
+    from parabolt.instances.search_space import SearchSpace
+    from parabolt.outcome import IntArray, Outcome
+    from parabolt.space.configuration import Configuration
+
+
+class OptunaOptimizer(DesignedOptimizer):
+    """Asks an Optuna sampler over the encoded box and repairs its proposal to the nearest row.
+
+    The sampler is made when the initial design is over and is told the design as finished trials.
+    A repaired proposal is told back as the trial it came from. Crashed and stopped runs are told as
+    failed trials. The arguments are those of `DesignedOptimizer`.
+    """
+
+    #: Whether the sampler is told the memory margin as a constraint (feasible where <= 0).
+    _is_constrained: bool
+
+    def __init__(self, space: SearchSpace, **options: Any) -> None:
+        super().__init__(space, **options)
+        lower, upper = space.instance.encoding.bounds.astype(int).tolist()
+        self._names = [knob.name for knob in space.instance.encoding.knobs]
+        self._distributions = {
+            name: optuna.distributions.IntDistribution(low, high)
+            for name, low, high in zip(self._names, lower, upper, strict=True)
+        }
+        self._study: optuna.Study | None = None
+        self._open: dict[int, list[optuna.Trial]] = {}
+        self._told_before: list[tuple[int, Outcome]] = []
+
+    @abstractmethod
+    def _make_sampler(self, seed: int) -> Any:
+        """The sampler; called once, when the initial design is over."""
+
+    @abstractmethod
+    def _value(self, outcome: Outcome) -> float:
+        """What the sampler is told to maximise, for a finished or an out-of-memory run."""
+
+    def _model_row(self, available: IntArray) -> int:
+        trial = self._ensure_study().ask(self._distributions)
+        point = np.array([trial.params[name] for name in self._names], dtype=np.float64)
+        distance = ((self.space.encoded[available] - point) ** 2).sum(axis=1)
+        row = int(available[np.argmin(distance)])
+        self._open.setdefault(row, []).append(trial)
+        return row
+
+    def tell(self, configuration: Configuration, outcome: Outcome) -> None:
+        """See `Optimizer.tell`."""
+        super().tell(configuration, outcome)
+        row = self.space.row(configuration)
+        if self._study is None:
+            self._told_before.append((row, outcome))
+            return
+        trials = self._open.get(row)
+        if not trials:
+            self._add_trial(self._study, row, outcome)
+            return
+        trial = trials.pop(0)
+        if _counts(outcome):
+            for name, margin in self._constraints(outcome).items():
+                trial.set_constraint(name, margin)
+            self._study.tell(trial, self._value(outcome))
+        else:
+            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+
+    def _ensure_study(self) -> Any:
+        if self._study is None:
+            sampler = self._make_sampler(int(self.rng.integers(2**32)))
+            self._study = _quiet_study(sampler)
+            for row, outcome in self._told_before:
+                self._add_trial(self._study, row, outcome)
+        return self._study
+
+    def _add_trial(self, study: Any, row: int, outcome: Outcome) -> None:
+        if not _counts(outcome):
+            return
+        levels = self.space.encoded[row].astype(int).tolist()
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=dict(zip(self._names, levels, strict=True)),
+                distributions=self._distributions,
+                value=self._value(outcome),
+                constraints=self._constraints(outcome) or None,
+            )
+        )
+
+    def _constraints(self, outcome: Outcome) -> dict[str, float]:
+        return {"memory_margin": outcome.memory_margin} if self._is_constrained else {}
+
+
+def _counts(outcome: Outcome) -> bool:
+    return outcome.status in (Status.OK, Status.OOM)
+
+
+def _quiet_study(sampler: Any) -> Any:
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        return optuna.create_study(sampler=sampler, direction="maximize")
+    finally:
+        optuna.logging.set_verbosity(verbosity)

@@ -1,0 +1,1 @@
+"""Black boxes over candidates: what an optimizer is run against."""

@@ -1,0 +1,60 @@
+"""Imputation: a number at an out-of-memory row, for optimizers that can't do without."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from parabolt.outcome import OOM, SOURCES, Source
+from parabolt.problems.problem import Problem, ProblemWrapper
+
+if TYPE_CHECKING:
+    from parabolt.outcome import BoolArray, FloatArray, IntArray, Outcomes
+
+#: Squared distances within this of the smallest are ties.
+_TIE_TOLERANCE = 1e-9
+
+
+def impute_throughput(
+    encoded: FloatArray, throughput: FloatArray, feasible: BoolArray
+) -> FloatArray:
+    """Fills infeasible rows with the mean of their nearest feasible rows (BoLT benchmark).
+
+    Args:
+        encoded: Encoded rows (n, d).
+        throughput: Iterations/s (n,); ignored where infeasible.
+        feasible: Which rows are feasible (n,), at least one.
+
+    Returns:
+        Throughput (n,): unchanged where feasible; elsewhere the mean over **all** feasible rows
+        tied at the smallest Euclidean distance in the encoding.
+    """
+    filled = throughput.copy()
+    known = encoded[feasible]
+    holes = np.flatnonzero(~feasible)
+    squares = (known**2).sum(axis=1)
+    for block in np.array_split(holes, max(1, len(holes) * len(known) >> 22)):
+        points = encoded[block]
+        distances = (points**2).sum(axis=1)[:, None] + squares - 2.0 * points @ known.T
+        ties = distances <= distances.min(axis=1, keepdims=True) + _TIE_TOLERANCE
+        filled[block] = (ties @ throughput[feasible]) / ties.sum(axis=1)
+    return filled
+
+
+class ImputedProblem(ProblemWrapper):
+    """Gives out-of-memory outcomes a throughput, marked `imputed`; their status stays `oom`."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        whole = problem._evaluate_rows(np.arange(len(problem.space)))
+        self._filled = impute_throughput(problem.space.encoded, whole.throughput, whole.is_feasible)
+
+    def _evaluate_rows(self, rows: IntArray) -> Outcomes:
+        outcomes = self.problem._evaluate_rows(rows)
+        failed = outcomes.status == OOM
+        source = outcomes.throughput_source.copy()
+        source[failed] = SOURCES.index(Source.IMPUTED)
+        throughput = np.where(failed, self._filled[rows], outcomes.throughput)
+        return replace(outcomes, throughput=throughput, throughput_source=source)

@@ -1,0 +1,1 @@
+"""Knobs, configurations, the rules that make them valid, and the lattice of all that are."""

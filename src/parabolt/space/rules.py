@@ -1,0 +1,157 @@
+"""The validity rules of a configuration, each a named value that says why it rejects.
+
+A rule's arithmetic takes a `Configuration` or a `Sizes`, whose attributes are whole columns: the
+same line serves one configuration and millions. The rules are those of the BoLT candidate sets
+(arXiv 2605.17000).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parabolt.errors import InvalidConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from parabolt.outcome import IntArray
+    from parabolt.space.configuration import Configuration
+
+
+class Sizes:
+    """Columns of raw sizes: the array twin of `Configuration`.
+
+    Args:
+        columns: Knob name to raw sizes (n,) int64; each becomes an attribute.
+    """
+
+    def __init__(self, columns: Mapping[str, IntArray]) -> None:
+        self.__dict__.update(columns)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition that every valid configuration meets.
+
+    Attributes:
+        name: Short name, used in reports.
+        knobs: The knobs the rule looks at.
+        holds: True where the rule is met: a bool for a `Configuration`, (n,) bool for a `Sizes`.
+        reason: Why a configuration that breaks the rule is invalid, in words.
+    """
+
+    name: str
+    knobs: tuple[str, ...]
+    holds: Callable[[Any], Any]
+    reason: Callable[[Configuration], str]
+
+
+def gpu_count(n_gpus: int) -> Rule:
+    """The sizes dp, tp, pp and cp multiply to the GPU count; sp reuses the tp group."""
+    return Rule(
+        "gpu_count",
+        ("dp", "tp", "pp", "cp"),
+        lambda c: c.dp * c.tp * c.pp * c.cp == n_gpus,
+        lambda c: (
+            f"dp x tp x pp x cp = {c.dp} x {c.tp} x {c.pp} x {c.cp} = "
+            f"{c.dp * c.tp * c.pp * c.cp}, expected the {n_gpus} GPUs of the cluster"
+        ),
+    )
+
+
+def sequence_parallel() -> Rule:
+    """The sp size divides tp, whose group it reuses."""
+    return Rule(
+        "sequence_parallel",
+        ("tp", "sp"),
+        lambda c: c.tp % c.sp == 0,
+        lambda c: f"sp {c.sp} does not divide tp {c.tp}, whose group it reuses",
+    )
+
+
+def tensor_parallel_in_host(gpus_per_host: int) -> Rule:
+    """A tensor-parallel group stays inside one host."""
+    return Rule(
+        "tensor_parallel_in_host",
+        ("tp",),
+        lambda c: c.tp <= gpus_per_host,
+        lambda c: f"tp {c.tp} is more than the {gpus_per_host} GPUs of a host",
+    )
+
+
+def tensor_parallel_heads(n_heads: int) -> Rule:
+    """The tp size divides the attention heads."""
+    return Rule(
+        "tensor_parallel_heads",
+        ("tp",),
+        lambda c: n_heads % c.tp == 0,
+        lambda c: f"tp {c.tp} does not divide the {n_heads} attention heads",
+    )
+
+
+def zero_without_pipeline() -> Rule:
+    """ZeRO stages 2 and 3 go without pipeline stages."""
+    return Rule(
+        "zero_without_pipeline",
+        ("pp", "zero"),
+        lambda c: (c.zero == 0) | (c.pp == 1),
+        lambda c: f"ZeRO stage {c.zero} goes only without pipeline stages, and pp is {c.pp}",
+    )
+
+
+def chunks_with_pipeline() -> Rule:
+    """More than one model chunk (interleaving) needs pipeline stages."""
+    return Rule(
+        "chunks_with_pipeline",
+        ("pp", "chunks"),
+        lambda c: (c.chunks == 1) | (c.pp > 1),
+        lambda c: f"chunks {c.chunks} needs pipeline stages, and pp is 1",
+    )
+
+
+def layers_divisible(n_layers: int) -> Rule:
+    """The layers split evenly over pp x chunks."""
+    return Rule(
+        "layers_divisible",
+        ("pp", "chunks"),
+        lambda c: n_layers % (c.pp * c.chunks) == 0,
+        lambda c: f"{n_layers} layers do not split over pp x chunks = {c.pp} x {c.chunks}",
+    )
+
+
+def interleaving_cap(max_virtual_stages: int) -> Rule:
+    """An instance's own cap on pp x chunks where chunks > 1."""
+    return Rule(
+        "interleaving_cap",
+        ("pp", "chunks"),
+        lambda c: (c.chunks == 1) | (c.pp * c.chunks <= max_virtual_stages),
+        lambda c: (
+            f"pp x chunks = {c.pp} x {c.chunks} is more than the {max_virtual_stages} that this "
+            "instance allows where chunks > 1"
+        ),
+    )
+
+
+def allowed_sizes(knob: str, sizes: tuple[int, ...]) -> Rule:
+    """An instance's own list of sizes of one knob."""
+    return Rule(
+        f"allowed_{knob}",
+        (knob,),
+        lambda c: np.isin(getattr(c, knob), sizes),
+        lambda c: f"{knob} {getattr(c, knob)} is not among {', '.join(map(str, sizes))}",
+    )
+
+
+def check(configuration: Configuration, rules: Iterable[Rule]) -> None:
+    """Raises unless a configuration meets every rule.
+
+    Raises:
+        InvalidConfigurationError: With the reasons of all rules that are broken.
+    """
+    broken = [rule for rule in rules if not rule.holds(configuration)]
+    if broken:
+        reasons = "; ".join(rule.reason(configuration) for rule in broken)
+        raise InvalidConfigurationError(f"{configuration} is invalid: {reasons}")

@@ -1,0 +1,133 @@
+"""The schema of a table: what every column means, as on the BoLT data-set cards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from parabolt.space.knobs import KNOBS
+
+if TYPE_CHECKING:
+    from parabolt.instances.specs import Instance
+
+Role = Literal["input", "context", "output", "provenance"]
+Dtype = Literal["int64", "float64", "bool", "string"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes:
+        name: Name in the file.
+        role: `input` (a searched knob), `context` (constant), `output` (measured) or `provenance`
+            (how the figures are known).
+        dtype: Type in the Parquet file.
+        unit: Unit, or an empty text.
+        meaning: In words.
+        required: Whether a table must have it.
+        nan: What NaN means; None where NaN is not allowed.
+        inf: What inf means; None where inf is not allowed.
+    """
+
+    name: str
+    role: Role
+    dtype: Dtype
+    unit: str
+    meaning: str
+    required: bool = True
+    nan: str | None = None
+    inf: str | None = None
+
+
+_INFEASIBLE = "the run ran out of memory"
+
+#: Context column, and what it says of an instance. `batch_size` is the card's word.
+CONTEXT: dict[str, str] = {
+    "num_layers": "transformer layers",
+    "num_attention_heads": "attention heads",
+    "hidden_size": "hidden size",
+    "ffn_hidden_size": "inner size of the feed-forward block",
+    "batch_size": "batch size",
+    "seq_length": "sequence length in tokens",
+    "log2_num_gpus": "log2 of the number of GPUs",
+    "log2_num_hosts": "log2 of the number of hosts",
+}
+
+OUTPUTS: tuple[Column, ...] = (
+    Column("ran_successfully", "output", "bool", "", "ground-truth constraint label"),
+    Column(
+        "throughput_mean", "output", "float64", "iterations/s", "objective, `NaN` when infeasible",
+        nan=_INFEASIBLE,
+    ),
+    Column(
+        "throughput_std", "output", "float64", "iterations/s",
+        "spread over the timed steps, `NaN` when infeasible", required=False, nan=_INFEASIBLE,
+    ),
+    Column(
+        "peak_mem_normalised", "output", "float64", "fraction of the capacity",
+        "feasibility margin, `< 0` iff feasible", required=False,
+    ),
+    Column(
+        "overall_time", "output", "float64", "s", "wall clock in seconds, `NaN` when infeasible",
+        required=False, nan=_INFEASIBLE,
+    ),
+    Column(
+        "all_time_steps", "output", "string", "s", "per-step times, as a string list",
+        required=False,
+    ),
+    Column(
+        "peak_mem", "output", "float64", "GB", "peak GPU memory in GB, `inf` when infeasible",
+        inf=_INFEASIBLE,
+    ),
+    Column(
+        "peak_mem_per_gpu", "output", "string", "GB", "per-GPU peak memory, as a string list",
+        required=False,
+    ),
+)  # fmt: skip
+
+PROVENANCE: tuple[Column, ...] = tuple(
+    Column(f"source_{what}", "provenance", "string", "", f"how {of} is known", required=False)
+    for what, of in (
+        ("feasible", "`ran_successfully`"),
+        ("throughput", "`throughput_mean`"),
+        ("memory", "`peak_mem`"),
+    )
+)
+
+
+def table_columns(instance: Instance) -> tuple[Column, ...]:
+    """All columns of a table of `instance`: inputs, context, outputs, provenance.
+
+    A knob that the instance fixes is a context column and may be left out.
+    """
+    searched = {knob.name for knob in instance.encoding.knobs}
+    inputs = [
+        Column(
+            knob.column, "input" if name in searched else "context", "int64", "",
+            f"log2 of {knob.meaning}" if knob.is_log2 else f"{knob.meaning}, one of [0, 2, 3]",
+            required=name in searched,
+        )
+        for name, knob in KNOBS.items()
+    ]  # fmt: skip
+    context = [Column(name, "context", "int64", "", text) for name, text in CONTEXT.items()]
+    return (*inputs, *context, *OUTPUTS, *PROVENANCE)
+
+
+def context_values(instance: Instance) -> dict[str, int]:
+    """The value that every context column must hold in a table of `instance`."""
+    model, cluster, workload = instance.model, instance.cluster, instance.workload
+    values = {
+        "num_layers": model.n_layers,
+        "num_attention_heads": model.n_heads,
+        "hidden_size": model.hidden_size,
+        "ffn_hidden_size": model.ffn_size,
+        "batch_size": workload.batch_size,
+        "seq_length": workload.sequence_length,
+        "log2_num_gpus": cluster.n_gpus.bit_length() - 1,
+        "log2_num_hosts": cluster.n_hosts.bit_length() - 1,
+    }
+    for name, size in instance.encoding.constants.items():
+        knob = KNOBS[name]
+        values[knob.column] = knob.encode(size) if knob.is_log2 else size
+    return values

@@ -1,0 +1,136 @@
+"""A table: the measured outcomes of an instance's candidates, checked as it is read."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parabolt.errors import TableError
+from parabolt.instances.search_space import SearchSpace
+from parabolt.outcome import OK, OOM, OOM_MARGIN, SOURCES, Outcomes, Source
+from parabolt.tables.conversion import read_csv
+from parabolt.tables.schema import table_columns
+from parabolt.tables.validation import validate
+
+if TYPE_CHECKING:
+    import os
+
+    from parabolt.instances.specs import Instance
+    from parabolt.outcome import BoolArray, CodeArray, FloatArray
+
+#: Words of a `source_*` column that stand for a figure that nobody measured.
+_NOT_MEASURED = {"interpolated": Source.INTERPOLATED, "simulated": Source.SIMULATED}
+_VERSION_KEY = b"parabolt.version"
+
+
+class Table:
+    """Measured outcomes of an instance's candidates, one row each, in the order of the file.
+
+    Args:
+        data: The columns, typed by the schema.
+        instance: The instance they were measured on.
+        version: Version of the data, as its publisher states it.
+
+    Raises:
+        TableError: At the first contradiction of the schema, with row and column. Rows count from
+            0, the first after the header.
+    """
+
+    def __init__(self, data: pa.Table, instance: Instance, *, version: str = "unversioned") -> None:
+        self.data = data
+        self.instance = instance
+        self.version = version
+        self.space = SearchSpace(instance, validate(data, instance))
+
+    @classmethod
+    def from_csv(
+        cls, path: str | os.PathLike[str], instance: Instance, *, version: str = "unversioned"
+    ) -> Table:
+        """Reads a raw sweep export. See `Table` for the errors."""
+        return cls(read_csv(Path(path), table_columns(instance)), instance, version=version)
+
+    @classmethod
+    def from_parquet(cls, path: str | os.PathLike[str], instance: Instance) -> Table:
+        """Reads a Parquet file, as `to_parquet` or anyone else wrote it. See `Table`."""
+        try:
+            data = pq.ParquetFile(path).read(use_threads=False)
+        except (OSError, pa.ArrowException) as error:
+            raise TableError(f"cannot read {path}: {error}") from error
+        metadata = data.schema.metadata or {}
+        version = metadata.get(_VERSION_KEY, b"unversioned").decode(errors="replace")
+        return cls(data, instance, version=version)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Writes the columns unchanged, with the version in the file's metadata."""
+        pq.write_table(self.data.replace_schema_metadata({_VERSION_KEY: self.version}), path)
+
+    def __len__(self) -> int:
+        return len(self.space)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self.data, self.instance, self.version)
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 (hex) of all columns by name, type and value; null and NaN are the same."""
+        digest = hashlib.sha256()
+        for name in sorted(self.data.column_names):
+            column = self.data.column(name)
+            digest.update(f"{name}:{column.type}:".encode())
+            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+                for text in column.to_pylist():
+                    digest.update(repr(text).encode())
+            else:
+                values = np.ascontiguousarray(column.to_numpy())
+                if values.dtype.kind == "f":
+                    values = np.where(np.isnan(values), np.nan, values)
+                digest.update(values.tobytes())
+        return digest.hexdigest()
+
+    @property
+    def is_feasible(self) -> BoolArray:
+        """Whether each row's run finished, (n,) bool."""
+        return self.outcomes.is_feasible
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """All rows as outcomes; the margin is the recorded one where the table has it."""
+        feasible = self.data.column("ran_successfully").to_numpy().astype(bool)
+        peak = self._floats("peak_mem")
+        return Outcomes(
+            status=np.where(feasible, OK, OOM).astype(np.uint8),
+            throughput=self._floats("throughput_mean"),
+            peak_memory_gb=peak,
+            memory_margin=self._margins(feasible, peak),
+            wall_time_s=self._floats("overall_time"),
+            throughput_source=self._sources("source_throughput", feasible),
+            memory_source=self._sources("source_memory", feasible),
+        )
+
+    def _margins(self, feasible: BoolArray, peak: FloatArray) -> FloatArray:
+        if "peak_mem_normalised" in self.data.column_names:
+            return self._floats("peak_mem_normalised")
+        return np.where(feasible, peak / self.instance.cluster.memory_gb - 1.0, OOM_MARGIN)
+
+    def _sources(self, name: str, feasible: BoolArray) -> CodeArray:
+        codes = np.where(feasible, SOURCES.index(Source.MEASURED), SOURCES.index(Source.NONE))
+        if name in self.data.column_names:
+            words = np.array(self.data.column(name).to_pylist(), dtype=object)
+            for word, source in _NOT_MEASURED.items():
+                codes[feasible & (words == word)] = SOURCES.index(source)
+        return codes.astype(np.uint8)
+
+    def _floats(self, name: str) -> FloatArray:
+        if name not in self.data.column_names:
+            return np.full(self.data.num_rows, np.nan)
+        return np.asarray(self.data.column(name).to_numpy(), dtype=np.float64)
+
+
+def _restore(data: pa.Table, instance: Instance, version: str) -> Table:
+    return Table(data, instance, version=version)
