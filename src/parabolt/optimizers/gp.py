@@ -72,8 +72,8 @@ class Hyperparameters:
 def squared_differences(X: FloatArray) -> FloatArray:
     """Squared differences per input between all pairs of rows, (d, n, n)."""
     columns = X.T
-    differences: FloatArray = columns[:, :, None] - columns[:, None, :]
-    return differences**2
+    squared: FloatArray = (columns[:, :, None] - columns[:, None, :]) ** 2
+    return squared
 
 
 def rbf_kernel(X1: FloatArray, X2: FloatArray, lengthscales: FloatArray) -> FloatArray:
