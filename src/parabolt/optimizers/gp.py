@@ -72,15 +72,15 @@ class Hyperparameters:
 def squared_differences(X: FloatArray) -> FloatArray:
     """Squared differences per input between all pairs of rows, (d, n, n)."""
     columns = X.T
-    squared: FloatArray = (columns[:, :, None] - columns[:, None, :]) ** 2
-    return squared
+    return (columns[:, :, None] - columns[:, None, :]) ** 2
 
 
 def rbf_kernel(X1: FloatArray, X2: FloatArray, lengthscales: FloatArray) -> FloatArray:
     """RBF kernel exp(-|x1 - x2|^2_l / 2) between rows of X1 (n1, d) and X2 (n2, d): (n1, n2)."""
     A, B = X1 / lengthscales, X2 / lengthscales
     squares = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2.0 * A @ B.T
-    return np.exp(-0.5 * np.maximum(squares, 0.0))
+    K: FloatArray = np.exp(-0.5 * np.maximum(squares, 0.0))
+    return K
 
 
 class LogPosterior:
