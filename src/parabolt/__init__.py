@@ -1,1 +1,97 @@
-"""Throughput and memory of LLM training per parallelism configuration."""
+"""Which parallelism configuration trains this LLM fastest on this cluster?
+
+    import parabolt
+
+    problem = parabolt.load_problem("pco32")
+    optimizer = parabolt.make_optimizer("logeic", problem.space, seed=0)
+    for _ in range(50):
+        configuration = optimizer.ask()
+        optimizer.tell(configuration, problem.evaluate(configuration))
+    print(optimizer.recommend(), problem.optimum)
+
+Names are imported when they are first used, so that `import parabolt` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parabolt.errors import (
+        CandidatesExhaustedError,
+        InstanceError,
+        InvalidConfigurationError,
+        MissingConfigurationError,
+        MissingDependencyError,
+        ObservationError,
+        OptionError,
+        ParaboltError,
+        TableError,
+        UnknownNameError,
+    )
+    from parabolt.instances.catalogue import instance_names, load_instance
+    from parabolt.instances.search_space import SearchSpace
+    from parabolt.instances.specs import Cluster, Instance, ModelShape, Workload
+    from parabolt.optimizers.optimizer import Optimizer
+    from parabolt.optimizers.registry import make_optimizer, optimizer_names
+    from parabolt.outcome import Outcome, Outcomes, Source, Status
+    from parabolt.problems.imputation import ImputedProblem
+    from parabolt.problems.noise import NoisyProblem
+    from parabolt.problems.problem import Optimum, Problem
+    from parabolt.problems.registry import load_problem, problem_names
+    from parabolt.problems.snapping import SnappedProblem
+    from parabolt.problems.tabular import TabularProblem
+    from parabolt.space.configuration import Configuration
+    from parabolt.tables.sources import load_table
+    from parabolt.tables.table import Table
+
+__version__ = "0.1.0"
+
+_MODULES: dict[str, tuple[str, ...]] = {
+    "errors": (
+        "CandidatesExhaustedError",
+        "InstanceError",
+        "InvalidConfigurationError",
+        "MissingConfigurationError",
+        "MissingDependencyError",
+        "ObservationError",
+        "OptionError",
+        "ParaboltError",
+        "TableError",
+        "UnknownNameError",
+    ),
+    "instances.catalogue": ("instance_names", "load_instance"),
+    "instances.search_space": ("SearchSpace",),
+    "instances.specs": ("Cluster", "Instance", "ModelShape", "Workload"),
+    "optimizers.optimizer": ("Optimizer",),
+    "optimizers.registry": ("make_optimizer", "optimizer_names"),
+    "outcome": ("Outcome", "Outcomes", "Source", "Status"),
+    "problems.imputation": ("ImputedProblem",),
+    "problems.noise": ("NoisyProblem",),
+    "problems.problem": ("Optimum", "Problem"),
+    "problems.registry": ("load_problem", "problem_names"),
+    "problems.snapping": ("SnappedProblem",),
+    "problems.tabular": ("TabularProblem",),
+    "space.configuration": ("Configuration",),
+    "tables.sources": ("load_table",),
+    "tables.table": ("Table",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "__version__",
+    *_HOMES,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'parabolt' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"parabolt.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,47 @@
+"""`parabolt evaluate`: the outcome of one configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from parabolt.cli.output import Json, console, outcome_as_json, print_json
+from parabolt.problems.registry import load_problem
+from parabolt.space.configuration import Configuration
+
+
+def evaluate(
+    problem: Annotated[str, typer.Argument(help="Name of the problem, such as pco32.")],
+    config: Annotated[str, typer.Option(help='Such as "dp=32 zero=2 bucket=256".')],
+    json: Json = False,
+) -> None:
+    """Look one configuration up: ok or out of memory, throughput, peak memory."""
+    found = load_problem(problem)
+    configuration = Configuration.parse(config)
+    outcome = found.evaluate(configuration)
+    if json:
+        print_json(
+            {
+                "problem": found.name,
+                "configuration": configuration.as_dict(),
+                **outcome_as_json(outcome),
+            }
+        )
+        return
+    out = console()
+    out.print(f"[bold]{configuration}[/bold] on {found.name}: [bold]{outcome.status}[/bold]")
+    if outcome.is_feasible:
+        optimum = found.optimum.value
+        below = 100.0 * (1.0 - outcome.throughput / optimum)
+        capacity = found.instance.cluster.memory_gb
+        out.print(
+            f"throughput   {outcome.throughput:.6f} iterations/s ({outcome.throughput_source}), "
+            f"{below:.2f} % below the optimum"
+        )
+        out.print(
+            f"peak memory  {outcome.peak_memory_gb:.1f} of {capacity:g} GB "
+            f"({outcome.memory_source}), margin {outcome.memory_margin:+.3f}"
+        )
+    else:
+        out.print("the run exhausted GPU memory; no throughput was measured")

@@ -1,0 +1,50 @@
+"""What every command prints: a rich console, or JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from parabolt.outcome import Outcome
+
+#: The `--json` option of every command.
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+def console() -> Console:
+    """The console for people; it wraps at the terminal's width, and at 100 columns in a pipe."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=100)
+
+
+def print_json(value: Any) -> None:
+    """Prints JSON; NaN and infinities, which JSON doesn't have, become null."""
+    typer.echo(json.dumps(_finite(value), indent=2))
+
+
+def outcome_as_json(outcome: Outcome) -> dict[str, Any]:
+    """The fields of an outcome."""
+    return {
+        "status": str(outcome.status),
+        "throughput": outcome.throughput,
+        "throughput_source": str(outcome.throughput_source),
+        "peak_memory_gb": outcome.peak_memory_gb,
+        "memory_source": str(outcome.memory_source),
+        "memory_margin": outcome.memory_margin,
+        "wall_time_s": outcome.wall_time_s,
+    }
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

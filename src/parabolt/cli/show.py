@@ -1,0 +1,96 @@
+"""`parabolt show`: one problem at a glance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from parabolt.cli.output import Json, console, outcome_as_json, print_json
+from parabolt.problems.registry import load_problem
+from parabolt.tables.schema import context_values
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from parabolt.outcome import FloatArray
+    from parabolt.problems.tabular import TabularProblem
+
+_N_BINS = 12
+_BAR_WIDTH = 40
+
+
+def show(
+    problem: Annotated[str, typer.Argument(help="Name of the problem, such as pco32.")],
+    json: Json = False,
+) -> None:
+    """Show context, knobs, counts, best row and histograms of a problem."""
+    found = load_problem(problem)
+    if json:
+        print_json(_as_json(found))
+        return
+    out = console()
+    n_feasible = int(found.table.is_feasible.sum())
+    out.print(
+        f"[bold]{found.name}[/bold]: {len(found.space)} candidates, {n_feasible} feasible, "
+        f"{len(found.space) - n_feasible} out of memory"
+    )
+    out.print(f"data {found.version}, SHA-256 {found.content_hash}")
+    _print_context(out, found)
+    _print_knobs(out, found)
+    best = found.evaluate(found.optimum.configuration)
+    out.print(f"best: [bold]{found.optimum.configuration}[/bold]")
+    out.print(
+        f"      {best.throughput:.6f} iterations/s, {best.peak_memory_gb:.1f} GB peak memory "
+        f"({found.optimum.provenance})"
+    )
+    outcomes = found.table.outcomes
+    feasible = outcomes.is_feasible
+    _print_histogram(out, "throughput, iterations/s", outcomes.throughput[feasible], ".3f")
+    _print_histogram(out, "peak memory, GB", outcomes.peak_memory_gb[feasible], ".1f")
+
+
+def _as_json(problem: TabularProblem) -> dict[str, Any]:
+    optimum = problem.optimum
+    return {
+        "problem": problem.name,
+        "direction": problem.direction,
+        "data_version": problem.version,
+        "content_hash": problem.content_hash,
+        "n_candidates": len(problem.space),
+        "n_feasible": int(problem.table.is_feasible.sum()),
+        "context": context_values(problem.instance),
+        "memory_gb": problem.instance.cluster.memory_gb,
+        "knobs": {k.name: dict(problem.instance.levels)[k.name] for k in problem.knobs},
+        "optimum": {
+            "configuration": optimum.configuration.as_dict(),
+            "provenance": optimum.provenance,
+            **outcome_as_json(problem.evaluate(optimum.configuration)),
+        },
+    }
+
+
+def _print_context(out: Console, problem: TabularProblem) -> None:
+    table = Table("context", "value", title="instance", title_justify="left")
+    for name, value in context_values(problem.instance).items():
+        table.add_row(name, str(value))
+    table.add_row("GPU memory", f"{problem.instance.cluster.memory_gb:g} GB")
+    out.print(table)
+
+
+def _print_knobs(out: Console, problem: TabularProblem) -> None:
+    table = Table("knob", "meaning", "sizes", title="knobs", title_justify="left")
+    levels = dict(problem.instance.levels)
+    for knob in problem.knobs:
+        table.add_row(knob.name, knob.meaning, ", ".join(map(str, levels[knob.name])))
+    out.print(table)
+
+
+def _print_histogram(out: Console, title: str, values: FloatArray, form: str) -> None:
+    counts, edges = np.histogram(values, bins=_N_BINS)
+    out.print(f"\n[bold]{title}[/bold], {len(values)} feasible rows")
+    for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True):
+        bar = "█" * round(_BAR_WIDTH * count / counts.max())
+        out.print(f"{low:>8{form}} to {high:>8{form}}  {bar} {count}")
