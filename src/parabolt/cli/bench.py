@@ -45,6 +45,8 @@ def bench(
             raise OptionError(f"{what}: expected distinct names, got {', '.join(given) or 'none'}")
     screen = console()
     found = [load_problem(name) for name in problems]
+    if jobs != -1 and jobs < 1:
+        raise OptionError(f"jobs: expected -1 or a positive whole number, got {jobs}")
     store = RunStore(out)
     try:
         with _progress(screen, is_quiet=json) as advance:

@@ -92,7 +92,7 @@ def _booleans(texts: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
     lower = pc.utf8_lower(texts)
     is_true = pc.is_in(lower, pa.array(_TRUE))
     known = pc.or_(is_true, pc.is_in(lower, pa.array(_FALSE)))
-    if not pc.all(known).as_py():
+    if not pc.all(known, min_count=0).as_py():
         row = known.to_pylist().index(False)
         raise TableError(
             f"row {row}, column {column.name}: expected True or False, got {texts[row].as_py()!r}"

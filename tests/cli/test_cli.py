@@ -1,0 +1,116 @@
+"""The command line as a user meets it: real processes, exit statuses, one-line errors."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = Path(sys.executable).with_name("parabolt")
+
+
+def parabolt(*arguments, cwd=None):
+    return subprocess.run(
+        [COMMAND, *arguments], capture_output=True, text=True, check=False, cwd=cwd, timeout=120
+    )
+
+
+def output(*arguments, **options):
+    done = parabolt(*arguments, **options)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_problems():
+    text = output("problems")
+    assert "pco32" in text
+    assert "379" in text
+    lines = json.loads(output("problems", "--json"))
+    assert [(p["problem"], p["n_candidates"], p["n_feasible"]) for p in lines] == [
+        ("pco32", 379, 339),
+        ("pco64", 780, 560),
+    ]
+
+
+def test_show():
+    text = output("show", "pco64")
+    assert "780 candidates, 560 feasible, 220 out of memory" in text
+    assert "dp16 tp4 pp1 cp1 sp4 bucket64 zero2 chunks1" in text
+    assert "0.270684 iterations/s, 74.2 GB" in text
+    histograms = [int(line.split()[-1]) for line in text.splitlines() if " to " in line]
+    assert len(histograms) == 24
+    assert sum(histograms[:12]) == sum(histograms[12:]) == 560
+    shown = json.loads(output("show", "pco64", "--json"))
+    assert shown["direction"] == "maximize"
+    assert shown["context"]["ffn_hidden_size"] == 25600
+    assert shown["knobs"]["zero"] == [0, 2, 3]
+    assert shown["optimum"]["throughput"] == 0.270684453437186
+
+
+def test_evaluate():
+    best = ("evaluate", "pco32", "--config", "dp=32 zero=2 bucket=256")
+    text = output(*best)
+    assert "dp32 tp1 pp1 cp1 sp1 bucket256 zero2 chunks1 on pco32: ok" in text
+    assert "0.469576 iterations/s (measured), 0.00 % below the optimum" in text
+    result = json.loads(output(*best, "--json"))
+    assert result["throughput"] == 0.469575911560675
+    assert result["configuration"]["bucket"] == 256
+
+
+def test_evaluate_out_of_memory_gives_null_and_not_nan():
+    result = json.loads(output("evaluate", "pco64", "--config", "dp=64 bucket=64", "--json"))
+    assert result["status"] == "oom"
+    assert result["throughput"] is None
+    assert result["peak_memory_gb"] is None
+    text = output("evaluate", "pco64", "--config", "dp=64 bucket=64")
+    assert "exhausted GPU memory" in text
+
+
+def test_bench(tmp_path):
+    arguments = ("bench", "pco32", "--optimizers", "random,logeic", "--seeds", "2")
+    text = output(*arguments, "--out", str(tmp_path / "x"))
+    assert "pco32: 60 evaluations" in text
+    assert str(tmp_path / "x" / "report.html") in text
+    again = json.loads(output(*arguments, "--out", str(tmp_path / "x"), "--json"))
+    assert {s["optimizer"] for s in again["leaderboard"]} == {"random", "logeic"}
+    assert len(list((tmp_path / "x" / "runs").glob("*.parquet"))) == 4
+
+
+def test_version_and_help():
+    assert output("--version") == "parabolt 0.1.0\n"
+    assert "bench" in output("--help")
+    for command in ("problems", "show", "evaluate", "bench"):
+        assert "--json" in output(command, "--help")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "pco33"], "unknown problem 'pco33': expected one of pco32, pco64"),
+        (["show", "pco16"], "pco16 is a known instance without an embedded table"),
+        (["show"], "Missing argument"),
+        (["show", "pco32", "--frob"], "No such option: --frob"),
+        (["frob"], "No such command 'frob'"),
+        (["evaluate", "pco32"], "Missing option '--config'"),
+        (["evaluate", "pco32", "--config", "dp=32"], "expected a size for bucket"),
+        (["evaluate", "pco32", "--config", "dp=16 bucket=64"], "expected the 32 GPUs"),
+        (["evaluate", "pco32", "--config", "dp=2 pp=8 cp=2 bucket=64"], "not among its 379"),
+        (["bench", "pco32", "--optimizers", "sota"], "unknown optimizer 'sota'"),
+        (["bench", "pco32", "--optimizers", ","], "optimizers: expected distinct names"),
+        (["bench", "pco32", "pco32"], "problems: expected distinct names"),
+        (["bench", "pco32", "--seeds", "0"], "Invalid value for '--seeds'"),
+        (["bench", "pco32", "--seeds", "two"], "Invalid value for '--seeds'"),
+        (["bench", "pco32", "--jobs", "0"], "jobs: expected -1 or a positive"),
+        (["bench", "pco32", "--out", "/dev/null/x", "--optimizers", "random"], "cannot write"),
+    ],
+)
+def test_misuse_is_one_line_and_status_2(arguments, message, tmp_path):
+    done = parabolt(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr

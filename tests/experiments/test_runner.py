@@ -1,0 +1,176 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import parabolt
+from parabolt.errors import OptionError, TableError, UnknownNameError
+from parabolt.experiments.protocol import Protocol
+from parabolt.experiments.run import RunKey, execute
+from parabolt.experiments.runner import run_all
+from parabolt.experiments.store import COLUMNS, RunStore
+from parabolt.space.knobs import KNOBS
+
+SHORT = Protocol(n_evaluations=5)
+
+
+def short_run(optimizer="random", seed=0, protocol=SHORT):
+    problem = parabolt.load_problem("pco32")
+    return execute(problem, RunKey.of(problem, optimizer, seed, protocol))
+
+
+def assert_same(one, other, *, but=()):
+    assert one.key == other.key
+    assert one.configurations == other.configurations
+    for name in ("observed", "recommended", "step_time_s"):
+        if name not in but:
+            assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True), name
+    for name in ("status", "throughput", "memory_margin", "peak_memory_gb", "throughput_source"):
+        assert np.array_equal(
+            getattr(one.outcomes, name), getattr(other.outcomes, name), equal_nan=True
+        )
+
+
+def test_a_stored_run_comes_back_whole(tmp_path):
+    run, store = short_run(), RunStore(tmp_path)
+    path = store.save(run)
+    assert_same(store.load(path), run)
+    assert store.load(path).n_initial == run.n_initial
+    assert store.load(path).optimum == run.optimum
+    assert store.has(run.key)
+    assert [p.name for p in path.parent.iterdir()] == ["pco32-random-000.parquet"]
+
+
+def test_any_parquet_reader_reads_a_run(tmp_path):
+    data = pq.read_table(RunStore(tmp_path).save(short_run()))
+    assert set(data.column_names) == {*COLUMNS, *KNOBS}
+    assert data.column("evaluation").to_pylist() == list(range(15))
+    assert data.column("is_initial").to_pylist() == [True] * 10 + [False] * 5
+    assert json.loads(data.schema.metadata[b"parabolt.run"])["key"]["optimizer"] == "random"
+
+
+def test_a_store_does_not_mix_protocols(tmp_path):
+    store = RunStore(tmp_path)
+    store.save(short_run())
+    other = short_run(protocol=Protocol(n_evaluations=6))
+    with pytest.raises(OptionError, match="another protocol; try another directory"):
+        store.has(other.key)
+
+
+def test_a_broken_file_is_named(tmp_path):
+    store, run = RunStore(tmp_path), short_run()
+    path = store.save(run)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(TableError, match=r"pco32-random-000\.parquet is no run of parabolt"):
+        store.has(run.key)
+
+
+def test_a_directory_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OptionError, match="cannot write runs to"):
+        RunStore(tmp_path / "file").save(short_run())
+
+
+def test_processes_give_the_same_runs_as_this_one(tmp_path):
+    problem = parabolt.load_problem("pco32")
+    seen = []
+    runs = run_all(
+        [problem], ["random", "logeic", "tpe"], [0, 1],
+        protocol=lambda _: SHORT, store=RunStore(tmp_path), n_jobs=2,
+        progress=lambda done, total: seen.append((done, total)),
+    )  # fmt: skip
+    assert [(r.key.optimizer, r.key.seed) for r in runs] == [
+        (optimizer, seed) for optimizer in ("random", "logeic", "tpe") for seed in (0, 1)
+    ]
+    assert seen == [(done, 6) for done in range(7)]
+    for run in runs:
+        assert_same(run, execute(problem, run.key), but=("step_time_s",))
+
+
+def test_finished_runs_are_not_run_again(tmp_path):
+    problem, store = parabolt.load_problem("pco32"), RunStore(tmp_path)
+    arguments = {"protocol": lambda _: SHORT, "store": store, "n_jobs": 1}
+    first = run_all([problem], ["random"], [0], **arguments)
+    stamp = store.path(first[0].key).stat().st_mtime_ns
+    seen = []
+    again = run_all([problem], ["random"], [0, 1], **arguments, progress=lambda *n: seen.append(n))
+    assert seen == [(1, 2), (2, 2)]
+    assert store.path(first[0].key).stat().st_mtime_ns == stamp
+    assert_same(again[0], first[0])
+
+
+def test_an_unknown_optimizer_stops_before_anything_runs(tmp_path):
+    with pytest.raises(UnknownNameError, match="unknown optimizer 'sota'"):
+        run_all(
+            [parabolt.load_problem("pco32")], ["random", "sota"], [0],
+            protocol=lambda _: SHORT, store=RunStore(tmp_path),
+        )  # fmt: skip
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
+def test_ctrl_c_leaves_finished_runs_and_the_same_command_goes_on(tmp_path):
+    command = [
+        sys.executable, "-c", "from parabolt.cli.main import run; run()", "bench", "pco64",
+        "--optimizers", "logeic", "--seeds", "30", "--out", str(tmp_path),
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob("runs/*.parquet"))) < 2:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "finished runs are in" in output
+    finished = sorted(tmp_path.glob("runs/*.parquet"))
+    assert 2 <= len(finished) < 30
+    store = RunStore(tmp_path)
+    for path in finished:
+        run = store.load(path)
+        assert len(run) == 110
+        assert store.has(run.key)
+
+
+def test_design_grows_until_two_rows_are_feasible():
+    is_feasible = np.zeros(40, dtype=bool)
+    is_feasible[[3, 30]] = True
+    rows = Protocol(n_evaluations=0).initial_rows(is_feasible, np.random.default_rng(0))
+    assert is_feasible[rows].sum() == 2
+    assert len(set(rows.tolist())) == len(rows) > 10
+    assert is_feasible[rows[-1]]
+    assert is_feasible[rows[:-1]].sum() == 1
+
+
+def test_published_budgets():
+    assert [Protocol.published(n).n_evaluations for n in ("pco16", "pco32", "pco64", "own")] == [
+        100, 50, 100, 100,
+    ]  # fmt: skip
+    assert Protocol.published("pco32") == Protocol(50, 10, 2, 0.001, "allow")
+
+
+def test_protocols_that_cannot_be():
+    with pytest.raises(OptionError, match="n_evaluations: expected a whole number >= 0, got -1"):
+        Protocol(n_evaluations=-1)
+    with pytest.raises(OptionError, match="n_initial: expected a whole number >= 1, got 0"):
+        Protocol(n_evaluations=1, n_initial=0)
+    few = np.array([True, False, False])
+    with pytest.raises(OptionError, match=r"at least 10 candidates.*got 3 with 1 feasible"):
+        Protocol(n_evaluations=1).initial_rows(few, np.random.default_rng(0))
+
+
+def test_a_run_ends_where_the_candidates_do():
+    from parabolt.tables.table import Table
+
+    table = parabolt.load_table("pco32")
+    problem = parabolt.TabularProblem(Table(table.data.slice(300, 20), table.instance))
+    protocol = Protocol(n_evaluations=50, repeats="avoid")
+    run = execute(problem, RunKey.of(problem, "random", 0, protocol))
+    assert len(run) == len(set(run.configurations)) == 20

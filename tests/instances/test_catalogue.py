@@ -1,0 +1,71 @@
+import pickle
+from importlib import resources
+
+import pytest
+
+from parabolt.errors import InstanceError, UnknownNameError
+from parabolt.instances.catalogue import instance_names, load_instance, parse_instance
+from parabolt.instances.specs import Cluster, ModelShape, Workload
+
+TEXT = (resources.files("parabolt.instances") / "catalogue" / "pco32.toml").read_text()
+
+
+def test_built_in_instances():
+    assert instance_names() == ["pco16", "pco32", "pco64"]
+    pco16 = load_instance("pco16")
+    assert pco16.model == ModelShape(n_layers=32, n_heads=32, hidden_size=4096, ffn_size=11008)
+    assert pco16.cluster == Cluster(n_gpus=16, n_hosts=2, memory_gb=80)
+    assert pco16.workload == Workload(sequence_length=2048, batch_size=512)
+    assert pco16.cluster.gpus_per_host == 8
+    assert load_instance("pco64").cluster.gpus_per_host == 4
+
+
+def test_an_instance_is_a_value():
+    one, other = parse_instance(TEXT, origin="a"), parse_instance(TEXT, origin="b")
+    assert one == other
+    assert hash(one) == hash(other)
+    assert pickle.loads(pickle.dumps(one)) == one
+    with pytest.raises(AttributeError):
+        one.name = "x"
+
+
+def test_an_instance_from_a_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(TEXT.replace('"pco32"', '"mine"'), encoding="utf-8")
+    assert load_instance(str(path)).name == "mine"
+    with pytest.raises(InstanceError, match="cannot read instance file"):
+        load_instance(str(tmp_path / "absent.toml"))
+
+
+def test_unknown_name():
+    with pytest.raises(UnknownNameError, match=r"unknown instance 'pco33'.*did you mean 'pco32'"):
+        load_instance("pco33")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("n_layers = 40", "n_layers = -40", r"\[model\] n_layers: expected a positive whole numb"),
+        ("n_layers = 40", "n_layers = 4.5", "n_layers: expected a positive whole number, got 4.5"),
+        ("n_layers = 40", "n_layers = true", "got True"),
+        ("n_layers = 40", "", r"\[model\]: expected .* missing \['n_layers'\]"),
+        ("n_layers = 40", "n_layers = 40\nn_experts = 8", r"got \['n_experts'\]"),
+        ("n_hosts = 8", "n_hosts = 5", "expected a divisor of the 32 GPUs, got 5"),
+        ("memory_gb = 96", "memory_gb = 0", "memory_gb: expected a positive number, got 0"),
+        ("memory_gb = 96", "memory_gb = inf", "expected a positive number, got inf"),
+        ("memory_gb = 96", 'memory_gb = "96"', "expected a positive number, got '96'"),
+        ("tp = [1, 2, 4]", "tp = [1, 3]", "levels of tp: expected ascending .* powers of two"),
+        ("tp = [1, 2, 4]", "tp = [2, 1]", r"got \[2, 1\]"),
+        ("tp = [1, 2, 4]", "tp = []", r"got \[\]"),
+        ("tp = [1, 2, 4]", "tp = 4", "tp: expected a list of sizes, got 4"),
+        ("zero = [0, 2, 3]", "zero = [0, 1]", "levels of zero: .* among 0, 2, 3"),
+        ("bucket = [64, 128, 256, 512]", "", r"missing \['bucket'\]"),
+        ("[knobs]", "[knbos]", r"missing \['knobs'\]"),
+        ('name = "pco32"', "name = 3", "name: expected a text, got 3"),
+        ("[model]", "[model", "expected TOML"),
+    ],
+)
+def test_a_bad_file_gives_one_clear_error(old, new, message):
+    assert old in TEXT
+    with pytest.raises(InstanceError, match=message):
+        parse_instance(TEXT.replace(old, new), origin="x.toml")

@@ -1,0 +1,122 @@
+"""Imports point downwards only, and heavy libraries stay out until they are used."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src" / "parabolt"
+
+#: Lowest first; packages on one line may not import each other.
+LAYERS = (
+    ("errors",),
+    ("outcome",),
+    ("space",),
+    ("instances",),
+    ("tables", "costmodel"),
+    ("problems", "optimizers"),
+    ("experiments", "trials", "testing"),
+    ("analysis",),
+    ("integrations",),
+    ("cli",),
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+#: The optimizers' contract drives optimizers on a real problem; nothing imports it.
+FILES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")
+
+
+def part_of(path):
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def imported_parts(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "parabolt" and len(parts) > 1 and parts[1] in RANK:
+                yield parts[1]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
+def test_imports_point_down(path):
+    own = part_of(path)
+    assert own in RANK, f"{own} has no layer"
+    for part in imported_parts(path):
+        assert part == own or RANK[part] < RANK[own], f"{path} imports {part}"
+
+
+def test_optimizers_import_no_table_and_no_problem():
+    for path in (SRC / "optimizers").rglob("*.py"):
+        assert {"tables", "problems", "experiments"}.isdisjoint(imported_parts(path)), path
+
+
+HEAVY = ("torch", "botorch", "optuna", "matplotlib", "pandas", "pyarrow", "scipy", "typer", "rich")
+
+
+def modules_after(code):
+    script = f"import sys\n{code}\nprint(*sys.modules)"
+    command = [sys.executable, "-c", script]
+    return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+
+
+def test_import_is_light():
+    loaded = modules_after("import parabolt")
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_public_names_all_resolve_and_agree_with_the_typed_imports():
+    import parabolt
+
+    tree = ast.parse((SRC / "__init__.py").read_text(encoding="utf-8"))
+    typed = {
+        (node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("parabolt.")
+        for alias in node.names
+    }
+    lazy = {
+        (f"parabolt.{module}", name)
+        for module, names in parabolt._MODULES.items()
+        for name in names
+    }
+    assert typed == lazy
+    for name in parabolt.__all__:
+        assert getattr(parabolt, name) is not None
+    assert set(parabolt.__all__) <= set(dir(parabolt))
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        parabolt.Nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("use", "allowed"),
+    [
+        ("import parabolt; parabolt.load_problem('pco64')", {"pyarrow"}),
+        (
+            "import parabolt; p = parabolt.load_problem('pco32');"
+            "parabolt.make_optimizer('random', p.space)",
+            {"pyarrow"},
+        ),
+        (
+            "import parabolt; p = parabolt.load_problem('pco32');"
+            "parabolt.make_optimizer('logeic', p.space)",
+            {"pyarrow", "scipy"},
+        ),
+    ],
+)
+def test_what_is_used_loads_only_what_it_needs(use, allowed):
+    allowed = allowed | {"pandas"}  # pyarrow imports it on its own where it is installed
+    assert modules_after(use).isdisjoint(set(HEAVY) - allowed)
+
+
+def test_no_optional_library_is_loaded_by_the_command_line():
+    loaded = modules_after("import parabolt.cli.main")
+    assert loaded.isdisjoint({"torch", "botorch", "optuna", "matplotlib", "pandas"})
