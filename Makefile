@@ -9,10 +9,10 @@ demo: $(VENV)/.demo
 	$(BIN)/parabolt bench pco32 pco64 --optimizers random,tpe,logeic --seeds 10 --out runs/demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_FLAGS)
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 -m slow $(PYTEST_FLAGS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -20,7 +20,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 bench: $(VENV)/.test
-	$(BIN)/python benchmarks/speed.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
 clean:
 	rm -rf $(VENV) runs build dist

@@ -89,6 +89,7 @@ def test_public_names_all_resolve_and_agree_with_the_typed_imports():
         for name in names
     }
     assert typed == lazy
+    assert set(parabolt.__all__) == {name for _, name in lazy} | {"__version__"}
     for name in parabolt.__all__:
         assert getattr(parabolt, name) is not None
     assert set(parabolt.__all__) <= set(dir(parabolt))
