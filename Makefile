@@ -30,13 +30,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[optuna,plot]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[optuna,plot]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[lint,optuna,plot]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint,optuna,plot]'
 	@touch $@

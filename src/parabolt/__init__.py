@@ -109,14 +109,12 @@ __all__ = [
     "UnknownNameError",
     "Workload",
     "__version__",
-    "errors",
     "instance_names",
     "load_instance",
     "load_problem",
     "load_table",
     "make_optimizer",
     "optimizer_names",
-    "outcome",
     "problem_names",
 ]
 
