@@ -114,7 +114,7 @@ def test_an_unknown_optimizer_stops_before_anything_runs(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
+@pytest.mark.slow
 def test_ctrl_c_leaves_finished_runs_and_the_same_command_goes_on(tmp_path):
     command = [
         sys.executable, "-c", "from parabolt.cli.main import run; run()", "bench", "pco64",
