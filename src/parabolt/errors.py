@@ -42,6 +42,14 @@ class CandidatesExhaustedError(ParaboltError, RuntimeError):
     """Every candidate has been evaluated and repeats are to be avoided: the search is over."""
 
 
+class StoreError(ParaboltError, OSError):
+    """Results can't be written or are in use: a full disk, a read-only directory, a lock."""
+
+
+class StudyError(ParaboltError, RuntimeError):
+    """A study whose results on disk don't belong to it."""
+
+
 class OptionError(ParaboltError, ValueError):
     """An option, a budget or a seed outside what is allowed."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,15 +29,6 @@ def simple_regret(run: Run) -> FloatArray:
     return regret
 
 
-def evaluations_to_optimum(run: Run) -> int | None:
-    """Number of evaluations, initial design included, until the optimum was evaluated.
-
-    None if it never was.
-    """
-    found = simple_regret(run) <= REGRET_FLOOR
-    return int(np.argmax(found)) + 1 if found.any() else None
-
-
 def inference_regret(run: Run) -> FloatArray:
     """Optimum - noiseless throughput of the recommendation, (t,) in iterations/s.
 
@@ -50,46 +40,43 @@ def inference_regret(run: Run) -> FloatArray:
     return regret
 
 
+def evaluations_to(run: Run, *, within: float = 0.0) -> int | None:
+    """Number of evaluations, initial design included, until one came close to the optimum.
+
+    Args:
+        run: The run.
+        within: How close, as a fraction of the optimum; 0 asks for the optimum itself.
+
+    Returns:
+        The number, or None if none did.
+    """
+    found = simple_regret(run) <= max(within * run.optimum, REGRET_FLOOR)
+    return int(np.argmax(found)) + 1 if found.any() else None
+
+
+def regret_area(run: Run) -> float:
+    """Mean simple regret over the evaluations after the initial design, in % of the optimum.
+
+    This is the area under the regret curve per evaluation; NaN without such evaluations.
+    """
+    regret = simple_regret(run)[run.n_initial :]
+    return float(100.0 * regret.mean() / run.optimum) if len(regret) else float("nan")
+
+
 def oom_share(run: Run) -> float:
     """Share of out-of-memory runs among the evaluations after the initial design; NaN if none."""
     chosen = run.outcomes.status[run.n_initial :]
     return float(np.mean(chosen == OOM)) if len(chosen) else float("nan")
 
 
-@dataclass(frozen=True)
-class Score:
-    """One line of the leaderboard: an optimizer on a problem, over seeds.
-
-    Attributes:
-        problem: Name of the problem.
-        optimizer: Name of the optimizer.
-        n_runs: Runs, one per seed.
-        n_found: Runs that evaluated the optimum.
-        n_evaluations: Largest number of evaluations of a run, initial design included.
-        median_evaluations_to_optimum: Median over runs; inf if fewer than half found it.
-        final_regret_percent: Mean final simple regret in percent of the optimum.
-        final_regret_low_percent: Lower end of its 95 % interval.
-        final_regret_high_percent: Upper end of its 95 % interval.
-        oom_share: Mean share of out-of-memory evaluations after the initial design.
-        step_time_s: Mean time of the optimizer per evaluation, in seconds.
-    """
-
-    problem: str
-    optimizer: str
-    n_runs: int
-    n_found: int
-    n_evaluations: int
-    median_evaluations_to_optimum: float
-    final_regret_percent: float
-    final_regret_low_percent: float
-    final_regret_high_percent: float
-    oom_share: float
-    step_time_s: float
+def final_regret_percent(run: Run) -> float:
+    """Simple regret at the end, in percent of the optimum."""
+    return float(100.0 * simple_regret(run)[-1] / run.optimum)
 
 
-def group_runs(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
-    """Runs by problem and optimizer, in order of first appearance."""
-    groups: dict[tuple[str, str], list[Run]] = {}
+def group_runs(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
+    """Runs by problem, then by optimizer, in order of first appearance."""
+    groups: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
-        groups.setdefault((run.key.problem, run.key.optimizer), []).append(run)
+        groups.setdefault(run.key.problem, {}).setdefault(run.key.optimizer, []).append(run)
     return groups

@@ -1,122 +1,147 @@
-"""The report of a set of runs: one HTML page that opens offline, and its parts as files."""
+"""The report of runs: one HTML page that opens offline, and the same facts in other formats."""
 
 from __future__ import annotations
 
-import base64
 import html
 import json
-import math
-from dataclasses import asdict
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from parabolt.analysis.figures import regret_curves
-from parabolt.analysis.statistics import leaderboard
-from parabolt.errors import MissingDependencyError, OptionError
+from parabolt.analysis.exports import as_csv, as_latex, as_markdown
+from parabolt.analysis.figures import draw_curves
+from parabolt.analysis.leaderboard import COLUMNS, leaderboard, score_cells
+from parabolt.analysis.metrics import group_runs
+from parabolt.analysis.statistics import compare_pairs, rank_optimizers
+from parabolt.errors import OptionError, ParaboltError, StoreError
+from parabolt.problems.registry import load_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from parabolt.analysis.metrics import Score
+    from parabolt.analysis.leaderboard import Score
     from parabolt.experiments.run import Run
+    from parabolt.problems.problem import Problem
 
-#: Heading and explanation of the leaderboard's columns.
-COLUMNS: dict[str, str] = {
-    "optimizer": "name of the optimizer",
-    "found": "runs that evaluated the optimum",
-    "evaluations to it": "median over runs, the design included; > budget unless half found it",
-    "final regret, %": "mean simple regret at the end, in percent of the optimum, 95 % interval",
-    "OOM, %": "share of out-of-memory evaluations after the initial design",
-    "s/step": "mean time that the optimizer took per evaluation, in seconds",
-}
+FORMATS = ("html", "md", "csv", "tex", "png", "pdf")
+
+#: With more runs than this on a problem, the page draws the path of one run per optimizer.
+MAX_PATHS = 200
+
+_TEXTS = {"md": as_markdown, "csv": as_csv, "tex": as_latex}
 
 _PAGE = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>parabolt report</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
 <style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem;
        color: #1a1a1a; }
 table { border-collapse: collapse; margin: 1rem 0; }
-th, td { padding: .3rem .9rem; text-align: right; border-bottom: 1px solid #ddd; }
+th, td { padding: .25rem .9rem; text-align: right; border-bottom: 1px solid #ddd; }
 th:first-child, td:first-child { text-align: left; }
-tbody tr:first-child { font-weight: 600; }
-img { max-width: 100%; }
-.note { color: #555; font-size: .9rem; }
-</style></head><body>
+.leaderboard tbody tr:first-child { font-weight: 600; }
+.note { color: #555; font-size: .9rem; max-width: 52rem; }
+</style><script>$plotly</script></head><body>
 <h1>Optimizers compared</h1>
-$tables
-$figure
+$summary
+$boards
+<h2>Regret and success</h2>
+<p class="note">Above, the median simple regret of the runs, the band from quartile to quartile;
+below, the share of runs that have evaluated the optimum. Click a name to hide it, double-click to
+see it alone.</p>
+$curves
+<h2>Ranks and outcomes</h2>
+$ranks
+$outcomes
+$profile
+$pairs
+$landscapes
 <h2>How to read this</h2>
 <dl class="note">$legend</dl>
 <p class="note">$provenance</p>
+<script>
+const paths = $paths;
+for (const choice of document.querySelectorAll("select.path")) {
+  choice.addEventListener("change", () => {
+    const path = (paths[choice.dataset.problem] || {})[choice.value];
+    const names = ["heat", "knobs"].map(kind => kind + "-" + choice.dataset.problem);
+    for (const name of names) {
+      const plot = document.getElementById(name);
+      const trace = plot.data.findIndex(t => t.name === "$path");
+      let drawn = {x: [[]], y: [[]], text: [[]]};
+      if (path && name.startsWith("heat")) drawn = {x: [path.x], y: [path.y], text: [path.text]};
+      if (path && name.startsWith("knobs")) {
+        const x = [], y = [];
+        for (const row of path.heights) { row.forEach((h, i) => { x.push(i); y.push(h); });
+                                          x.push(null); y.push(null); }
+        drawn = {x: [x], y: [y]};
+      }
+      Plotly.restyle(plot, drawn, [trace]);
+    }
+  });
+}
+</script>
 </body></html>
 """)
 
 
-def write_report(runs: Sequence[Run], folder: Path) -> Path:
-    """Writes `report.html`, `leaderboard.json` and, where matplotlib is there, `regret.png`.
+def write_report(runs: Sequence[Run], folder: Path, *, formats: Sequence[str] = ("html",)) -> Path:
+    """Writes the report in one or more formats.
 
     Args:
         runs: Finished runs, at least one.
-        folder: Where to write.
+        folder: Where to write `report.FORMAT`.
+        formats: Among `FORMATS`. HTML needs the extra `report`; PNG and PDF need `plot`.
 
     Returns:
-        The path of the page.
+        The path of the first format's file.
 
     Raises:
-        OptionError: If the directory can't be written.
+        OptionError: For an unknown format.
+        MissingDependencyError: If a library that a format needs is not installed.
+        StoreError: If the directory can't be written.
     """
+    if unknown := sorted(set(formats) - set(FORMATS)):
+        raise OptionError(f"format: expected one of {', '.join(FORMATS)}, got {unknown[0]}")
     scores = leaderboard(runs)
-    page, figure = folder / "report.html", folder / "regret.png"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "leaderboard.json").write_text(
-            json.dumps([score_as_json(score) for score in scores], indent=2) + "\n",
-            encoding="utf-8",
-        )
-        try:
-            regret_curves(runs, figure)
-            encoded = base64.b64encode(figure.read_bytes()).decode()
-            picture = f'<img alt="Regret and success curves" src="data:image/png;base64,{encoded}">'
-        except MissingDependencyError as error:
-            picture = f'<p class="note">No curves: {html.escape(str(error))}</p>'
-        page.write_text(_page(runs, scores, picture), encoding="utf-8")
+        for form in formats:
+            path = folder / f"report.{form}"
+            if form in ("png", "pdf"):
+                draw_curves(runs, path)
+            else:
+                text = _page(runs, scores) if form == "html" else _TEXTS[form](scores)
+                path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise OptionError(f"cannot write the report to {folder}: {error}") from error
-    return page
+        raise StoreError(f"cannot write the report to {folder}: {error}") from error
+    return folder / f"report.{formats[0]}"
 
 
-def score_as_json(score: Score) -> dict[str, object]:
-    """A score with null for what JSON has no number for."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in asdict(score).items()
-    }
+def _page(runs: Sequence[Run], scores: Sequence[Score]) -> str:
+    from plotly.offline import get_plotlyjs
 
+    from parabolt.analysis import charts  # plotly is needed by the page only
 
-def score_cells(score: Score) -> list[str]:
-    """The texts of one line of the leaderboard, in the order of `COLUMNS`."""
-    to_optimum = score.median_evaluations_to_optimum
-    return [
-        score.optimizer,
-        f"{score.n_found}/{score.n_runs}",
-        f"> {score.n_evaluations}" if math.isinf(to_optimum) else f"{to_optimum:g}",
-        f"{score.final_regret_percent:.2f} "
-        f"[{score.final_regret_low_percent:.2f}, {score.final_regret_high_percent:.2f}]",
-        f"{100.0 * score.oom_share:.1f}",
-        f"{score.step_time_s:.2g}",
-    ]
-
-
-def _page(runs: Sequence[Run], scores: Sequence[Score], picture: str) -> str:
-    problems = list(dict.fromkeys(score.problem for score in scores))
+    problems = list(group_runs(runs))
+    ranking = rank_optimizers(runs)
+    landscapes, paths = _landscapes(runs)
     legend = "".join(f"<dt><b>{name}</b></dt><dd>{text}</dd>" for name, text in COLUMNS.items())
     return _PAGE.substitute(
-        tables="".join(_table(p, [s for s in scores if s.problem == p]) for p in problems),
-        figure=picture,
+        plotly=get_plotlyjs(),
+        summary=_summary(scores, ranking),
+        boards="".join(_board(p, [s for s in scores if s.problem == p]) for p in problems),
+        curves=_div(charts.curve_chart(runs), "curves"),
+        ranks=_div(charts.rank_chart(ranking), "ranks") if ranking else "",
+        outcomes=_div(charts.outcome_chart(runs), "outcomes"),
+        profile=_div(charts.profile_chart(runs), "profile"),
+        pairs=_pairs(runs),
+        landscapes=landscapes,
         legend=legend,
         provenance="<br>".join(html.escape(line) for line in provenance(runs)),
+        paths=json.dumps(paths).replace("</", "<\\/"),
+        path="path of the run",
     )
 
 
@@ -134,11 +159,99 @@ def provenance(runs: Sequence[Run]) -> list[str]:
     return list(lines.values())
 
 
-def _table(problem: str, scores: Sequence[Score]) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in COLUMNS)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in score_cells(score)) + "</tr>"
-        for score in scores
+def _summary(scores: Sequence[Score], ranking: Any) -> str:
+    lines = []
+    for problem in dict.fromkeys(score.problem for score in scores):
+        best = next(score for score in scores if score.problem == problem)
+        lines.append(
+            f"On <b>{html.escape(problem)}</b>, <b>{html.escape(best.optimizer)}</b> ends closest "
+            f"to the optimum: {best.final_regret_percent:.2f} % below it on average, and found it "
+            f"in {best.n_found} of {best.n_runs} runs."
+        )
+    if ranking:
+        first, *rest = ranking.mean_ranks.items()
+        tied = [n for n, rank in rest if rank - first[1] < ranking.critical_difference]
+        lines.append(
+            f"Over all problems and seeds <b>{html.escape(first[0])}</b> has the best mean rank"
+            + (f"; {html.escape(', '.join(tied))} can't be told from it." if tied else ".")
+        )
+    return f"<p>{' '.join(lines)}</p>"
+
+
+def _board(problem: str, scores: Sequence[Score]) -> str:
+    rows = [score_cells(score) for score in scores]
+    return f"<h2>{html.escape(problem)}</h2>" + _html_table(list(COLUMNS), rows, "leaderboard")
+
+
+def _pairs(runs: Sequence[Run]) -> str:
+    comparisons = compare_pairs(runs)
+    if not comparisons:
+        return ""
+    head = ["pair", "Wilcoxon p", "after Holm", "Mann-Whitney p", "P(first is better)"]
+    rows = [
+        [
+            f"{c.problem}: {c.first} / {c.second}",
+            f"{c.wilcoxon_p:.3g}",
+            f"{c.holm_p:.3g}",
+            f"{c.mann_whitney_p:.3g}",
+            f"{c.superiority:.2f}",
+        ]
+        for c in comparisons
+    ]
+    title = "<summary>Every pair, by final regret: tests and effect sizes</summary>"
+    return f"<details>{title}{_html_table(head, rows, 'pairs')}</details>"
+
+
+def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]], kind: str) -> str:
+    top = "".join(f"<th>{html.escape(name)}</th>" for name in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
-    heading = f"<h2>{html.escape(problem)}</h2>"
-    return f"{heading}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<table class="{kind}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _landscapes(runs: Sequence[Run]) -> tuple[str, dict[str, Any]]:
+    from parabolt.analysis.landscape import heat_maps, parallel_coordinates, run_paths
+
+    parts, paths = [], {}
+    for name, groups in group_runs(runs).items():
+        problem = _problem_of(next(iter(groups.values()))[0])
+        if problem is None:
+            parts.append(
+                f'<p class="note">No landscape of {html.escape(name)}: its table is not here.</p>'
+            )
+            continue
+        shown = _shown_runs(groups)
+        paths[name] = run_paths(problem, shown)
+        choices = "".join(f"<option>{html.escape(label)}</option>" for label in paths[name])
+        parts.append(
+            f"<h2>The landscape of {html.escape(name)}</h2>"
+            '<p class="note">Every candidate of the table. A cross is out of memory, blank is '
+            "no candidate, the star is the optimum. Choose a run to see where it went: "
+            f'<select class="path" data-problem="{html.escape(name)}">'
+            f"<option>no run</option>{choices}</select></p>"
+            + _div(heat_maps(problem), f"heat-{name}")
+            + _div(parallel_coordinates(problem), f"knobs-{name}")
+        )
+    return "".join(parts), paths
+
+
+def _shown_runs(groups: dict[str, list[Run]]) -> list[Run]:
+    if sum(map(len, groups.values())) <= MAX_PATHS:
+        return [run for group in groups.values() for run in group]
+    return [min(group, key=lambda run: run.key.seed) for group in groups.values()]
+
+
+def _problem_of(run: Run) -> Problem | None:
+    try:
+        problem = load_problem(run.key.problem)
+    except ParaboltError:
+        return None
+    return problem if problem.content_hash == run.key.content_hash else None
+
+
+def _div(figure: Any, name: str) -> str:
+    text: str = figure.to_html(
+        full_html=False, include_plotlyjs=False, div_id=name, config={"displaylogo": False}
+    )
+    return text

@@ -11,7 +11,9 @@ import parabolt
 from parabolt.cli.bench import bench
 from parabolt.cli.evaluate import evaluate
 from parabolt.cli.problems import problems
+from parabolt.cli.report import report
 from parabolt.cli.show import show
+from parabolt.cli.study import app as study
 from parabolt.errors import ParaboltError
 
 #: What typer raises for unknown commands, bad options and bad values.
@@ -28,6 +30,8 @@ app.command()(problems)
 app.command()(show)
 app.command()(evaluate)
 app.command()(bench)
+app.command()(report)
+app.add_typer(study, name="study")
 
 
 @app.callback(invoke_without_command=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +12,15 @@ from parabolt.errors import CandidatesExhaustedError
 from parabolt.optimizers.registry import make_optimizer
 from parabolt.problems.imputation import ImputedProblem
 from parabolt.problems.noise import NoisyProblem, TorchNormalStream
+from parabolt.space.configuration import Configuration
+from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from parabolt.experiments.protocol import Protocol
-    from parabolt.outcome import FloatArray, Outcome, Outcomes
+    from parabolt.outcome import FloatArray, IntArray, Outcome, Outcomes
     from parabolt.problems.problem import Problem
-    from parabolt.space.configuration import Configuration
 
 
 @dataclass(frozen=True)
@@ -26,11 +29,13 @@ class RunKey:
 
     Attributes:
         problem: Name of the problem.
-        optimizer: Name of the optimizer.
+        optimizer: Label of the optimizer, unique in a study; its name where nothing else is said.
         seed: Seed of design, noise and optimizer.
         protocol: The protocol.
         data_version: Version of the problem's data.
         content_hash: SHA-256 of the problem's data.
+        method: Name of the optimizer in the registry; the label where it is empty.
+        options: Options of the optimizer as sorted pairs.
     """
 
     problem: str
@@ -39,11 +44,31 @@ class RunKey:
     protocol: Protocol
     data_version: str
     content_hash: str
+    method: str = ""
+    options: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, problem: Problem, optimizer: str, seed: int, protocol: Protocol) -> RunKey:
+    def of(
+        cls,
+        problem: Problem,
+        optimizer: str,
+        seed: int,
+        protocol: Protocol,
+        *,
+        method: str = "",
+        options: Mapping[str, Any] | None = None,
+    ) -> RunKey:
         """The key of a run on `problem`."""
-        return cls(problem.name, optimizer, seed, protocol, problem.version, problem.content_hash)
+        return cls(
+            problem.name,
+            optimizer,
+            seed,
+            protocol,
+            problem.version,
+            problem.content_hash,
+            method or optimizer,
+            tuple(sorted((options or {}).items())),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +79,7 @@ class Run:
         key: What was run.
         optimum: Throughput of the problem's optimum, in iterations/s.
         n_initial: Size of the initial design: the first evaluations.
-        configurations: What was evaluated.
+        sizes: What was evaluated: raw sizes (t, 9) int64, columns in the order of `KNOBS`.
         observed: Throughput as told to the optimizer: with noise, and imputed where out of memory.
         outcomes: Noiseless outcomes as the problem gave them, nothing imputed.
         recommended: Noiseless throughput of the recommendation after each evaluation; 0 where it
@@ -65,7 +90,7 @@ class Run:
     key: RunKey
     optimum: float
     n_initial: int
-    configurations: tuple[Configuration, ...]
+    sizes: IntArray
     observed: FloatArray
     outcomes: Outcomes
     recommended: FloatArray
@@ -73,6 +98,12 @@ class Run:
 
     def __len__(self) -> int:
         return len(self.observed)
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """What was evaluated."""
+        rows = self.sizes.tolist()
+        return tuple(Configuration(**dict(zip(KNOBS, row, strict=True))) for row in rows)
 
 
 def execute(problem: Problem, key: RunKey) -> Run:
@@ -92,7 +123,9 @@ def execute(problem: Problem, key: RunKey) -> Run:
     )
     everything = problem.evaluate_many(problem.space.encoded)
     design = protocol.initial_rows(everything.is_feasible, rng)
-    optimizer = make_optimizer(key.optimizer, problem.space, seed=rng, repeats=protocol.repeats)
+    optimizer = make_optimizer(
+        key.method, problem.space, seed=rng, repeats=protocol.repeats, **dict(key.options)
+    )
     recorder = _Recorder(problem)
     for row in design:
         configuration = problem.space.candidates[row]
@@ -140,7 +173,9 @@ class _Recorder:
             key=key,
             optimum=self._problem.optimum.value,
             n_initial=n_initial,
-            configurations=tuple(self._configurations),
+            sizes=np.array(
+                [list(c.as_dict().values()) for c in self._configurations], dtype=np.int64
+            ),
             observed=np.array(self._observed),
             outcomes=self._problem.evaluate_many(self._configurations),
             recommended=np.array(self._recommended),

@@ -1,72 +1,98 @@
-"""Runs many runs in processes; each is stored as soon as it ends."""
+"""Runs a study: what is missing is computed, and stored as it ends."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import joblib
-
+from parabolt.experiments.executors.executor import Executor, make_executor
+from parabolt.experiments.lock import exclusive
+from parabolt.experiments.manifest import load_manifest, manifest, save_manifest
+from parabolt.experiments.progress import Progress, ProgressMeter
 from parabolt.experiments.run import Run, RunKey, execute
-from parabolt.optimizers.registry import optimizer_class
+from parabolt.experiments.store import RunStore, run_name, write_whole
+from parabolt.experiments.study import format_study
+from parabolt.optimizers.registry import make_optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-    from parabolt.experiments.protocol import Protocol
-    from parabolt.experiments.store import RunStore
+    from parabolt.experiments.study import Study
     from parabolt.problems.problem import Problem
 
 
-def run_all(
+def run_study(
+    study: Study,
     problems: Sequence[Problem],
-    optimizers: Sequence[str],
-    seeds: Iterable[int],
+    folder: Path,
     *,
-    protocol: Callable[[str], Protocol],
-    store: RunStore,
-    n_jobs: int = -1,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Run]:
-    """Runs problems x optimizers x seeds; runs that are in the store already are not run again.
+    executor: Executor | None = None,
+    observe: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Runs what is missing of a study; the same call resumes it.
 
     Args:
-        problems: Problems.
-        optimizers: Names of optimizers.
-        seeds: Seeds.
-        protocol: Gives the protocol of a problem by its name.
-        store: Where finished runs go, each written by the process that ran it.
-        n_jobs: Processes; -1 for one per core. BLAS has one thread in each.
-        progress: Called with the number of finished runs and of all runs.
+        study: The study.
+        problems: Its problems, in its order.
+        folder: Where results go; one study at a time may write there.
+        executor: Where runs are computed; by default at the study's own address.
+        observe: Called at the start and after each run.
 
     Returns:
-        All runs, ordered by problem, optimizer and seed.
+        The final state: runs that failed for good are in `n_failed`, with their reasons in the
+        directory `failed`. They are tried again the next time.
 
     Raises:
         UnknownNameError: For an unknown optimizer, before anything runs.
-        MissingDependencyError: For an optimizer whose library is missing, before anything runs.
-        OptionError: If the store holds runs of other data or another protocol.
+        MissingDependencyError: For an optimizer or engine that isn't installed, before anything
+            runs.
+        OptionError: For an option that an optimizer doesn't know, before anything runs.
+        StudyError: If the directory holds results of other data, another protocol or another
+            major version.
+        StoreError: If the directory is in use, or can't be written.
     """
-    for name in optimizers:
-        optimizer_class(name)
-    seeds = list(seeds)
-    wanted = [
-        (problem, RunKey.of(problem, optimizer, seed, protocol(problem.name)))
-        for problem in problems
-        for optimizer in optimizers
-        for seed in seeds
-    ]
-    missing = [(problem, key) for problem, key in wanted if not store.has(key)]
-    done = len(wanted) - len(missing)
-    if progress:
-        progress(done, len(wanted))
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
-        for _ in pool(joblib.delayed(_run_and_store)(p, key, store) for p, key in missing):
-            done += 1
-            if progress:
-                progress(done, len(wanted))
-    return [store.load(store.path(key)) for _, key in wanted]
+    for choice in study.optimizers:
+        make_optimizer(choice.name, problems[0].space, **dict(choice.options))
+    store = RunStore(folder)
+    with exclusive(folder):
+        missing = _missing(study, problems, store)
+        n_total = len(study.problems) * len(study.optimizers) * len(study.seeds)
+        engine = executor or make_executor(study.executor)
+        meter = ProgressMeter(folder, n_total, n_total - len(missing), engine.n_workers)
+        meter.write()
+        if observe:
+            observe(meter.read())
+        answers = engine.map(_execute, missing) if missing else iter(())
+        for answer in answers:
+            key = missing[answer.index][1]
+            if answer.error:
+                store.save_failure(key, answer.error, answer.n_attempts)
+                meter.failed(n_attempts=answer.n_attempts)
+            else:
+                store.save(answer.result)
+                meter.finished(answer.result, n_attempts=answer.n_attempts)
+            meter.write()
+            if observe:
+                observe(meter.read())
+        meter.write(is_last=True)
+        return meter.read()
 
 
-def _run_and_store(problem: Problem, key: RunKey, store: RunStore) -> None:
-    store.save(execute(problem, key))
+def _missing(
+    study: Study, problems: Sequence[Problem], store: RunStore
+) -> list[tuple[Problem, RunKey]]:
+    """The runs that are not there, once it is certain that those that are there belong."""
+    keys = study.keys(problems)
+    is_known = load_manifest(store.folder) is not None
+    store.clean()
+    write_whole(store.folder / "study.toml", format_study(study).encode())
+    save_manifest(manifest(study, problems), store.folder)
+    finished = store.finished()
+    there = {run_name(key) for _, key in keys} & finished
+    if not is_known:  # runs without a manifest are believed one by one
+        there = {run_name(key) for _, key in keys if store.has(key)}
+    return [(problem, key) for problem, key in keys if run_name(key) not in there]
+
+
+def _execute(item: tuple[Problem, RunKey]) -> Run:
+    return execute(*item)

@@ -1,0 +1,1 @@
+"""Where runs are computed: local processes, Dask or Ray."""

@@ -1,0 +1,81 @@
+"""Runs on a Dask cluster: one that is there, one on this machine, or one through Slurm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from parabolt.errors import MissingDependencyError, OptionError
+from parabolt.experiments.executors.executor import MAX_ATTEMPTS, Answer, guarded
+
+try:
+    import distributed
+except ImportError as error:
+    raise MissingDependencyError.of("distributed", "dask") from error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+
+class DaskExecutor:
+    """A Dask cluster.
+
+    Args:
+        address: What follows `dask://`: `HOST:PORT` of a scheduler, `local`, or `slurm?jobs=N`,
+            whose queue, cores and memory come from dask-jobqueue's own configuration.
+
+    Raises:
+        OptionError: If there is no scheduler at the address.
+        MissingDependencyError: If dask-jobqueue is asked for and not installed.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._client = self._connect(urlsplit(f"dask://{address}"))
+        self.n_workers = max(1, sum(self._client.nthreads().values()))
+
+    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Answer]:
+        """See `Executor.map`. Dask itself moves tasks away from workers that die."""
+        with self._client as client:
+            client.run_on_scheduler(_set_allowed_failures)
+            numbers = {
+                client.submit(guarded, function, item, pure=False): index
+                for index, item in enumerate(items)
+            }
+            for future in distributed.as_completed(numbers):
+                index = numbers.pop(future)
+                if future.status == "finished":
+                    result, error = future.result()
+                    yield Answer(index, result, error)
+                else:
+                    yield Answer(index, error=str(future.exception()), n_attempts=MAX_ATTEMPTS)
+                future.release()
+
+    def _connect(self, address: Any) -> Any:
+        if address.hostname == "local":
+            return distributed.Client(threads_per_worker=1)
+        if address.hostname == "slurm":
+            return distributed.Client(_slurm_cluster(parse_qs(address.query)))
+        try:
+            return distributed.Client(f"tcp://{self._address}", timeout="10s")
+        except (OSError, TimeoutError, ValueError) as error:
+            raise OptionError(
+                f"executor: expected a Dask scheduler at {self._address}, got none: {error}"
+            ) from error
+
+
+def _set_allowed_failures(dask_scheduler: Any) -> None:
+    dask_scheduler.allowed_failures = MAX_ATTEMPTS - 1
+
+
+def _slurm_cluster(query: dict[str, list[str]]) -> Any:
+    try:
+        from dask_jobqueue import SLURMCluster
+    except ImportError as error:
+        raise MissingDependencyError.of("dask-jobqueue", "dask") from error
+    jobs = query.get("jobs", ["1"])[0]
+    if not jobs.isdigit() or int(jobs) < 1:
+        raise OptionError(f"executor: expected dask://slurm?jobs=N, got jobs={jobs}")
+    cluster = SLURMCluster()
+    cluster.scale(jobs=int(jobs))
+    return cluster

@@ -1,0 +1,32 @@
+import math
+
+import numpy as np
+import pytest
+
+from parabolt.experiments.protocol import Protocol
+from parabolt.experiments.run import Run, RunKey
+from parabolt.outcome import Outcome, Outcomes
+
+
+@pytest.fixture
+def run_of():
+    """Makes runs with given noiseless throughputs; None stands for out of memory."""
+
+    def make(
+        throughputs, *, optimum=0.5, n_initial=2, recommended=None, name="mine", seed=0,
+        problem="pco32",
+    ):  # fmt: skip
+        outcomes = [Outcome.oom() if t is None else Outcome.ok(t) for t in throughputs]
+        n = len(throughputs)
+        return Run(
+            key=RunKey(problem, name, seed, Protocol(n_evaluations=n - n_initial), "v", "0"),
+            optimum=optimum,
+            n_initial=n_initial,
+            sizes=np.tile([32, 1, 1, 1, 1, 64, 0, 1, 1], (n, 1)),
+            observed=np.zeros(n),
+            outcomes=Outcomes.of(outcomes),
+            recommended=np.array(recommended if recommended is not None else [math.nan] * n),
+            step_time_s=np.array([math.nan] * n_initial + [0.01] * (n - n_initial)),
+        )
+
+    return make
