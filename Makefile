@@ -30,7 +30,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[optuna,plot]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[optuna,report]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
@@ -38,5 +38,5 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint,optuna,plot]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint,optuna,report]'
 	@touch $@

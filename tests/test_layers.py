@@ -120,4 +120,7 @@ def test_what_is_used_loads_only_what_it_needs(use, allowed):
 
 def test_no_optional_library_is_loaded_by_the_command_line():
     loaded = modules_after("import parabolt.cli.main")
-    assert loaded.isdisjoint({"torch", "botorch", "optuna", "matplotlib", "pandas"})
+    assert loaded.isdisjoint(
+        {"torch", "botorch", "optuna", "matplotlib", "pandas", "plotly", "ray", "distributed"}
+    )
+    assert "scipy.stats" not in loaded  # half a second that most commands can do without

@@ -78,11 +78,56 @@ def test_bench(tmp_path):
     assert len(list((tmp_path / "x" / "runs").glob("*.parquet"))) == 4
 
 
+STUDY = """
+problems = ["pco32"]
+optimizers = ["random", { name = "logeic", label = "eager", options = { n_initial = 5 } }]
+seeds = 2
+
+[protocol]
+n_evaluations = 4
+"""
+
+
+def test_a_study_from_file_to_report(tmp_path):
+    (tmp_path / "mine.toml").write_text(STUDY)
+    text = output("study", "run", "mine.toml", cwd=tmp_path)
+    assert text == "4 of 4 runs done, 0 failed\n"
+    folder = tmp_path / "runs" / "mine"
+    state = json.loads(output("study", "status", str(folder), "--json"))
+    assert (state["n_total"], state["n_done"], state["n_failed"]) == (4, 4, 0)
+    (folder / "runs" / "pco32-eager-001.parquet").unlink()
+    (folder / "runs" / "x.tmp").write_text("half")
+    assert "3 of 4 runs done" in output("study", "status", str(folder))
+    assert output("study", "clean", str(folder)) == "removed 1 files\n"
+    assert json.loads(output("study", "resume", str(folder), "--json"))["n_done"] == 4
+    text = output("report", str(folder), "--format", "md,csv")
+    assert text == f"report: {folder / 'report.md'}\n"
+    assert "| eager |" in (folder / "report.md").read_text()
+    assert output("study", "clean", str(folder), "--everything") == "removed 4 files\n"
+
+
+def test_reports_of_several_directories(tmp_path):
+    for name in ("a", "b"):
+        text = STUDY.replace('"random"', f'{{ name = "random", label = "{name}" }}')
+        (tmp_path / f"{name}.toml").write_text(text)
+        output("study", "run", f"{name}.toml", cwd=tmp_path)
+    together = json.loads(
+        output("report", "runs/a", "--with", "runs/b", "--format", "csv", "--json", cwd=tmp_path)
+    )
+    assert {s["optimizer"] for s in together["leaderboard"]} == {"a", "b", "eager"}
+
+
+def test_bench_leaves_a_study_that_can_be_resumed(tmp_path):
+    output("bench", "pco32", "--optimizers", "random", "--seeds", "2", "--out", "x", cwd=tmp_path)
+    (tmp_path / "x" / "runs" / "pco32-random-000.parquet").unlink()
+    assert "2 of 2 runs done" in output("study", "resume", "x", cwd=tmp_path)
+
+
 def test_version_and_help():
     assert output("--version") == "parabolt 0.1.0\n"
     assert "bench" in output("--help")
-    for command in ("problems", "show", "evaluate", "bench"):
-        assert "--json" in output(command, "--help")
+    for command in ("problems", "show", "evaluate", "bench", "report", "study run"):
+        assert "--json" in output(*command.split(), "--help")
 
 
 @pytest.mark.parametrize(
@@ -103,6 +148,10 @@ def test_version_and_help():
         (["bench", "pco32", "--seeds", "0"], "Invalid value for '--seeds'"),
         (["bench", "pco32", "--seeds", "two"], "Invalid value for '--seeds'"),
         (["bench", "pco32", "--jobs", "0"], "jobs: expected -1 or a positive"),
+        (["study", "run", "absent.toml"], "cannot read study file absent.toml"),
+        (["study", "status", "absent"], "expected a study's directory, got absent"),
+        (["report", "absent"], "expected finished runs in absent/runs, got none"),
+        (["bench", "pco32", "--executor", "spark://x"], "executor: expected local, local:N"),
         (["bench", "pco32", "--out", "/dev/null/x", "--optimizers", "random"], "cannot write"),
     ],
 )

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from parabolt.analysis.leaderboard import COLUMNS, leaderboard, score_as_json, score_cells
-from parabolt.analysis.report import write_report
 from parabolt.cli.output import Json, console, print_json
 from parabolt.cli.study import ExecutorOption, carry_out, tell_failures
-from parabolt.errors import OptionError
+from parabolt.errors import MissingDependencyError, OptionError
 from parabolt.experiments.store import RunStore
 from parabolt.experiments.study import OptimizerChoice, Study
 from parabolt.problems.registry import load_problem
@@ -37,6 +35,9 @@ def bench(
     Finished runs stay in the directory, and are not run again. The directory holds the study file
     for `parabolt study`, too.
     """
+    from parabolt.analysis.leaderboard import leaderboard, score_as_json  # scipy.stats is slow
+    from parabolt.analysis.report import write_report
+
     names = [name.strip() for name in optimizers.split(",") if name.strip()]
     for what, given in (("problems", problems), ("optimizers", names)):
         if not given or len(set(given)) < len(given):
@@ -55,10 +56,13 @@ def bench(
     runs = [store.load(path) for path in paths if path.exists()]
     if not runs:
         tell_failures(final, out)
-    report = write_report(runs, out)
+    try:
+        report = str(write_report(runs, out))
+    except MissingDependencyError as error:
+        report = f"none, for {error}"
     scores = leaderboard(runs)
     if json:
-        print_json({"report": str(report), "leaderboard": [score_as_json(s) for s in scores]})
+        print_json({"report": report, "leaderboard": [score_as_json(s) for s in scores]})
         tell_failures(final, out)
         return
     screen = console()
@@ -69,6 +73,8 @@ def bench(
 
 
 def _print_leaderboard(screen: Console, problem: str, scores: list[Score]) -> None:
+    from parabolt.analysis.leaderboard import COLUMNS, score_cells
+
     table = Table(title=f"{problem}: {scores[0].n_evaluations} evaluations", title_justify="left")
     for number, heading in enumerate(COLUMNS):
         table.add_column(heading, justify="right" if number else "left")

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from parabolt.analysis.leaderboard import leaderboard, score_as_json
-from parabolt.analysis.report import write_report
 from parabolt.cli.output import Json, console, print_json
 from parabolt.experiments.store import RunStore
 
@@ -28,6 +26,9 @@ def report(
     json: Json = False,
 ) -> None:
     """Write the report of finished runs: leaderboard, curves, tests and landscape."""
+    from parabolt.analysis.leaderboard import leaderboard, score_as_json  # scipy.stats is slow
+    from parabolt.analysis.report import write_report
+
     runs = RunStore(folder).load_all()
     for other in overlay or []:
         runs += RunStore(other).load_all()
