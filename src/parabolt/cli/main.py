@@ -14,6 +14,7 @@ from parabolt.cli.problems import problems
 from parabolt.cli.report import report
 from parabolt.cli.show import show
 from parabolt.cli.study import app as study
+from parabolt.cli.table import app as table
 from parabolt.errors import ParaboltError
 
 #: What typer raises for unknown commands, bad options and bad values.
@@ -32,6 +33,7 @@ app.command()(evaluate)
 app.command()(bench)
 app.command()(report)
 app.add_typer(study, name="study")
+app.add_typer(table, name="table")
 
 
 @app.callback(invoke_without_command=True)

@@ -24,6 +24,23 @@ def instance_names() -> list[str]:
     return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
+def instance_text(name: str) -> str:
+    """The TOML text of a built-in instance by name, or of a TOML file by path.
+
+    Raises:
+        UnknownNameError: If there is no built-in instance of that name.
+        InstanceError: If the file can't be read.
+    """
+    if name.endswith(".toml"):
+        try:
+            return Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InstanceError(f"cannot read instance file {name}: {error}") from error
+    if name not in instance_names():
+        raise UnknownNameError.of("instance", name, instance_names())
+    return (_folder() / f"{name}.toml").read_text(encoding="utf-8")
+
+
 @cache
 def load_instance(name: str) -> Instance:
     """A built-in instance by name, or one from a TOML file by path.
@@ -32,16 +49,7 @@ def load_instance(name: str) -> Instance:
         UnknownNameError: If there is no built-in instance of that name.
         InstanceError: If the file can't be read or describes an instance that cannot be.
     """
-    if name.endswith(".toml"):
-        path = Path(name)
-        try:
-            return parse_instance(path.read_text(encoding="utf-8"), origin=name)
-        except (OSError, UnicodeDecodeError) as error:
-            raise InstanceError(f"cannot read instance file {name}: {error}") from error
-    if name not in instance_names():
-        raise UnknownNameError.of("instance", name, instance_names())
-    text = (_folder() / f"{name}.toml").read_text(encoding="utf-8")
-    return parse_instance(text, origin=name)
+    return parse_instance(instance_text(name), origin=name)
 
 
 def parse_instance(text: str, *, origin: str) -> Instance:

@@ -116,6 +116,11 @@ class Encoding:
         inside = ((levels >= self._lower) & (levels <= self._upper)).all(axis=1)
         return np.where(inside, (levels - self._lower) @ self._strides, -1)
 
+    def levels(self, codes: IntArray) -> IntArray:
+        """Whole levels (n, d) of codes (n,) within the bounds; the inverse of `codes`."""
+        digits: IntArray = codes[:, None] // self._strides % (self._upper - self._lower + 1)
+        return digits + self._lower
+
     def sizes(self, levels: IntArray) -> Sizes:
         """Raw sizes of whole levels (n, d) as columns (n,), constants included.
 

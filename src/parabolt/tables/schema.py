@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from parabolt.outcome import Source
 from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
@@ -95,6 +96,9 @@ PROVENANCE: tuple[Column, ...] = tuple(
     )
 )
 
+#: Words of a provenance column that stand for a figure that nobody measured.
+NOT_MEASURED = {"interpolated": Source.INTERPOLATED, "simulated": Source.SIMULATED}
+
 
 def table_columns(instance: Instance) -> tuple[Column, ...]:
     """All columns of a table of `instance`: inputs, context, outputs, provenance.
@@ -102,10 +106,11 @@ def table_columns(instance: Instance) -> tuple[Column, ...]:
     A knob that the instance fixes is a context column and may be left out.
     """
     searched = {knob.name for knob in instance.encoding.knobs}
+    stages = list(dict(instance.levels)["zero"])
     inputs = [
         Column(
             knob.column, "input" if name in searched else "context", "int64", "",
-            f"log2 of {knob.meaning}" if knob.is_log2 else f"{knob.meaning}, one of [0, 2, 3]",
+            f"log2 of {knob.meaning}" if knob.is_log2 else f"{knob.meaning}, one of {stages}",
             required=name in searched,
         )
         for name, knob in KNOBS.items()

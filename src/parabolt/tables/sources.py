@@ -1,25 +1,218 @@
-"""Where tables come from: the embedded ones by name."""
+"""Where tables come from: embedded by name, a file, a directory with a card, or the Hub."""
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from parabolt.errors import UnknownNameError
-from parabolt.instances.catalogue import load_instance
+import numpy as np
+
+from parabolt.errors import InstanceError, OptionError, TableError, UnknownNameError
+from parabolt.instances.catalogue import instance_names, load_instance, parse_instance
+from parabolt.tables.card import parse_card
+from parabolt.tables.conversion import convert
+from parabolt.tables.facts import TableFacts
+from parabolt.tables.findings import Findings
+from parabolt.tables.hub import PREFIX, PUBLISHED, HubAddress, fetch
+from parabolt.tables.publishing import CARD_FILE, INSTANCE_FILE
+from parabolt.tables.reading import open_table
+from parabolt.tables.schema import CONTEXT, context_values
 from parabolt.tables.table import Table
+from parabolt.tables.verification import Verification, check_card, verify
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from parabolt.instances.specs import Instance
+    from parabolt.tables.card import Card
+    from parabolt.tables.reading import RawTable
+
+#: Which data a built-in name can stand for.
+DATA_SOURCES: tuple[str, ...] = ("embedded", "hub")
 
 #: Embedded tables, by the name of their instance.
 EMBEDDED: tuple[str, ...] = ("pco32", "pco64")
 
 
-def load_table(name: str) -> Table:
-    """The embedded table of an instance.
+@dataclass(frozen=True, eq=False)
+class LocatedTable:
+    """A table that was found, but not yet believed.
+
+    Attributes:
+        raw: The file.
+        instance: The instance that it is to be checked against.
+        instance_origin: How that was found, in words.
+        card: Its card; None where there is none.
+        version: Version of the data.
+    """
+
+    raw: RawTable
+    instance: Instance
+    instance_origin: str
+    card: Card | None
+    version: str
+
+    def verify(self) -> Verification:
+        """Checks the table against schema, itself and card; see `parabolt.tables.verification`."""
+        return verify(self.raw, self.instance, card=self.card)
+
+    def load(self) -> Table:
+        """The table, believed only if it keeps the schema and its card's figures are its own.
+
+        Raises:
+            TableError: At the first contradiction.
+        """
+        table = Table(self.raw.read(), self.instance, version=self.version)
+        if self.card:
+            block = convert(table.data, np.arange(len(table)), self.instance)
+            facts = TableFacts.of(block, self.instance)
+            columns = tuple(table.data.column_names)
+            findings = Findings(check_card(self.card, facts, columns, self.instance))
+            if findings:
+                raise TableError(
+                    f"{self.raw.path} contradicts its card: {findings.first(1)[0]} (one of "
+                    f"{len(findings)} findings; try: parabolt table verify)"
+                )
+        return table
+
+
+def load_table(
+    table: str | os.PathLike[str],
+    *,
+    instance: Instance | None = None,
+    source: str = "embedded",
+) -> Table:
+    """A table by name, path or address, checked as it is read.
+
+    Args:
+        table: An embedded name; a CSV or Parquet file; a directory with one Parquet file and
+            perhaps a card (`README.md`) and an `instance.toml`; or `hub:ORG/NAME@REVISION`.
+        instance: The instance of a file, directory or address; by default the `instance.toml`
+            beside it, else the built-in instance whose context its first row states.
+        source: Which data a built-in name stands for: `embedded`, or `hub` for the original
+            (downloaded once, then from the cache).
 
     Raises:
-        UnknownNameError: If no table of that name is embedded.
+        UnknownNameError: If no table of that name is known.
+        OptionError: If the source or the address is of another form.
+        InstanceError: If the instance of a file can't be told.
+        TableError: If it can't be read or fetched, or contradicts the schema or its card.
     """
-    if name not in EMBEDDED:
+    name = os.fspath(table)
+    if name in EMBEDDED and source == "embedded" and instance is None:
+        with _embedded(name) as path:
+            return Table.from_parquet(path, load_instance(name))
+    return locate(table, instance=instance, source=source).load()
+
+
+def locate(
+    table: str | os.PathLike[str],
+    *,
+    instance: Instance | None = None,
+    source: str = "embedded",
+) -> LocatedTable:
+    """Finds a table, its instance and its card, without checking it. See `load_table`."""
+    if source not in DATA_SOURCES:
+        raise OptionError(f"source: expected {' or '.join(DATA_SOURCES)}, got {source!r}")
+    name = os.fspath(table)
+    if name in PUBLISHED:
+        instance = instance or load_instance(name)
+        if source == "hub":
+            return _on_hub(PUBLISHED[name], instance)
+        if name in EMBEDDED:
+            with _embedded(name) as path:
+                raw = open_table(path)
+            return LocatedTable(raw, instance, "by name", None, raw.version)
+        raise UnknownNameError(
+            f"{name} is a known instance without an embedded table: expected one of "
+            f"{', '.join(EMBEDDED)}; try {PUBLISHED[name]}"
+        )
+    if name.startswith(PREFIX):
+        return _on_hub(HubAddress.parse(name), instance)
+    if is_name(name):
         raise UnknownNameError.of("table", name, EMBEDDED)
-    file = resources.files("parabolt.tables") / "embedded" / f"{name}.parquet"
-    with resources.as_file(file) as path:
-        return Table.from_parquet(path, load_instance(name))
+    path = Path(name)
+    if path.is_dir():
+        return _in_folder(path, instance)
+    return _with_instance(path, path.parent, instance)
+
+
+def is_name(table: str | os.PathLike[str]) -> bool:
+    """Whether that is a name, rather than an address or a path."""
+    name = os.fspath(table)
+    is_file = Path(name).suffix.lower() in (".csv", ".parquet") or Path(name).exists()
+    return name in PUBLISHED or not (name.startswith(PREFIX) or is_file or os.sep in name)
+
+
+def _embedded(name: str) -> AbstractContextManager[Path]:
+    return resources.as_file(resources.files("parabolt.tables") / "embedded" / f"{name}.parquet")
+
+
+def _on_hub(address: HubAddress, instance: Instance | None) -> LocatedTable:
+    snapshot = fetch(address)
+    return _in_folder(snapshot.folder, instance, version=snapshot.version)
+
+
+def _in_folder(
+    folder: Path, instance: Instance | None, *, version: str | None = None
+) -> LocatedTable:
+    files = sorted(folder.rglob("*.parquet"))
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files) or "none"
+        raise TableError(f"{folder}: expected one Parquet file, got {names}")
+    card, path = None, folder / CARD_FILE
+    if path.exists():
+        try:
+            card = parse_card(path.read_text(encoding="utf-8"), origin=str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise TableError(f"cannot read {path}: {error}") from error
+    return _with_instance(files[0], folder, instance, card=card, version=version)
+
+
+def _with_instance(
+    path: Path,
+    folder: Path,
+    instance: Instance | None,
+    *,
+    card: Card | None = None,
+    version: str | None = None,
+) -> LocatedTable:
+    raw = open_table(path)
+    beside, origin = folder / INSTANCE_FILE, "as given"
+    if instance is None and beside.exists():
+        try:
+            text = beside.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InstanceError(f"cannot read instance file {beside}: {error}") from error
+        instance, origin = parse_instance(text, origin=str(beside)), INSTANCE_FILE
+    elif instance is None:
+        instance, origin = _by_context(raw), "built-in, by the context columns"
+    return LocatedTable(raw, instance, origin, card, version or raw.version)
+
+
+def _by_context(raw: RawTable) -> Instance:
+    """The built-in instance whose context the first row states."""
+    for name in instance_names():
+        instance = load_instance(name)
+        knobs = {knob.column for knob in instance.encoding.knobs}
+        if not (set(CONTEXT) | knobs) <= set(raw.schema.names):
+            continue
+        stated = _first_row(raw, instance)
+        wanted = context_values(instance)
+        if all(stated.get(column, value) == value for column, value in wanted.items()):
+            return instance
+    raise InstanceError(
+        f"{raw.path}: expected an {INSTANCE_FILE} beside it or the context of one of "
+        f"{', '.join(instance_names())}; try --instance INSTANCE.toml"
+    )
+
+
+def _first_row(raw: RawTable, instance: Instance) -> dict[str, object]:
+    for batch in raw.batches():
+        if batch.data.num_rows:
+            block = convert(batch.data.slice(0, 1), batch.rows[:1], instance)
+            return dict(block.data.slice(0, 1).to_pylist()[0])
+    return {}

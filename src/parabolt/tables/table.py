@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 
-from parabolt.errors import TableError
+from parabolt.errors import OptionError, TableError
 from parabolt.instances.search_space import SearchSpace
 from parabolt.outcome import OK, OOM, OOM_MARGIN, SOURCES, Outcomes, Source
-from parabolt.tables.conversion import read_csv
-from parabolt.tables.schema import table_columns
+from parabolt.tables.reading import UNVERSIONED, VERSION_KEY, open_csv, open_parquet
+from parabolt.tables.schema import NOT_MEASURED
 from parabolt.tables.validation import validate
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from parabolt.instances.specs import Instance
     from parabolt.outcome import BoolArray, CodeArray, FloatArray
-
-#: Words of a `source_*` column that stand for a figure that nobody measured.
-_NOT_MEASURED = {"interpolated": Source.INTERPOLATED, "simulated": Source.SIMULATED}
-_VERSION_KEY = b"parabolt.version"
 
 
 class Table:
@@ -42,33 +41,45 @@ class Table:
             0, the first after the header.
     """
 
-    def __init__(self, data: pa.Table, instance: Instance, *, version: str = "unversioned") -> None:
-        self.data = data
+    def __init__(self, data: pa.Table, instance: Instance, *, version: str = UNVERSIONED) -> None:
+        self.data, levels = validate(data, instance)
         self.instance = instance
         self.version = version
-        self.space = SearchSpace(instance, validate(data, instance))
+        self.space = SearchSpace(instance, levels)
 
     @classmethod
     def from_csv(
-        cls, path: str | os.PathLike[str], instance: Instance, *, version: str = "unversioned"
+        cls, path: str | os.PathLike[str], instance: Instance, *, version: str = UNVERSIONED
     ) -> Table:
         """Reads a raw sweep export. See `Table` for the errors."""
-        return cls(read_csv(Path(path), table_columns(instance)), instance, version=version)
+        return cls(open_csv(Path(path)).read(), instance, version=version)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str], instance: Instance) -> Table:
         """Reads a Parquet file, as `to_parquet` or anyone else wrote it. See `Table`."""
-        try:
-            data = pq.ParquetFile(path).read(use_threads=False)
-        except (OSError, pa.ArrowException) as error:
-            raise TableError(f"cannot read {path}: {error}") from error
-        metadata = data.schema.metadata or {}
-        version = metadata.get(_VERSION_KEY, b"unversioned").decode(errors="replace")
-        return cls(data, instance, version=version)
+        raw = open_parquet(Path(path))
+        return cls(raw.read(), instance, version=raw.version)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes the columns as CSV; `from_csv` gives back every value, bit for bit.
+
+        A missing value is a blank, an empty text is `""`.
+
+        Raises:
+            TableError: If a column that the schema doesn't know holds lists or the like.
+            OptionError: If the file can't be written.
+        """
+        with _writing(path):
+            pyarrow.csv.write_csv(self.data, path)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Writes the columns unchanged, with the version in the file's metadata."""
-        pq.write_table(self.data.replace_schema_metadata({_VERSION_KEY: self.version}), path)
+        """Writes the columns unchanged, with the version in the file's metadata.
+
+        Raises:
+            OptionError: If the file can't be written.
+        """
+        with _writing(path):
+            pq.write_table(self.data.replace_schema_metadata({VERSION_KEY: self.version}), path)
 
     def __len__(self) -> int:
         return len(self.space)
@@ -78,19 +89,23 @@ class Table:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) of all columns by name, type and value; null and NaN are the same."""
+        """SHA-256 (hex) of all columns by name, type and value, whatever their order.
+
+        Null and NaN are the same, and so are null and an empty text.
+        """
         digest = hashlib.sha256()
         for name in sorted(self.data.column_names):
             column = self.data.column(name)
             digest.update(f"{name}:{column.type}:".encode())
             if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-                for text in column.to_pylist():
-                    digest.update(repr(text).encode())
-            else:
-                values = np.ascontiguousarray(column.to_numpy())
-                if values.dtype.kind == "f":
-                    values = np.where(np.isnan(values), np.nan, values)
-                digest.update(values.tobytes())
+                for chunk in column.fill_null("").chunks:
+                    digest.update("".join(map(repr, chunk.to_pylist())).encode())
+                continue
+            values = np.ascontiguousarray(column.to_numpy())
+            if values.dtype.kind == "f":
+                values = np.where(np.isnan(values), np.nan, values)
+            is_plain = not values.dtype.hasobject
+            digest.update(values.tobytes() if is_plain else repr(values.tolist()).encode())
         return digest.hexdigest()
 
     @property
@@ -122,7 +137,7 @@ class Table:
         codes = np.where(feasible, SOURCES.index(Source.MEASURED), SOURCES.index(Source.NONE))
         if name in self.data.column_names:
             words = np.array(self.data.column(name).to_pylist(), dtype=object)
-            for word, source in _NOT_MEASURED.items():
+            for word, source in NOT_MEASURED.items():
                 codes[feasible & (words == word)] = SOURCES.index(source)
         return codes.astype(np.uint8)
 
@@ -134,3 +149,13 @@ class Table:
 
 def _restore(data: pa.Table, instance: Instance, version: str) -> Table:
     return Table(data, instance, version=version)
+
+
+@contextmanager
+def _writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OptionError(f"cannot write {path}: {error}") from error
+    except pa.ArrowException as error:
+        raise TableError(f"cannot write the table to {path}: {error}") from error
