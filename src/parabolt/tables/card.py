@@ -161,7 +161,7 @@ def _meaning(facts: TableFacts, instance: Instance, columns: Sequence[str]) -> s
     auxiliary = ["`peak_mem` (GB, `inf` where the run failed)"]
     if "peak_mem_normalised" in columns:
         auxiliary.append(
-            f"`peak_mem_normalised`\n  (peak / {instance.cluster.memory_gb:g} GB - 1: negative if "
+            f"`peak_mem_normalised`\n  (peak / {instance.cluster.memory_gb:g} GB - 1: `< 0` if "
             "and only if the run fits; a fixed pad\n  where it failed)"
         )
     if "overall_time" in columns:
@@ -284,7 +284,7 @@ def parse_card(text: str, *, origin: str) -> Card:
         pretty_name=find("a title", r"(?m)^pretty_name: *(.+?) *$", front)[1],
         size_category=find("a size", r"size_categories:\s*- *(\S+)", front)[1],
         tags=tuple(re.findall(r"- *(\S+)", find("tags", r"tags:\n((?:- .*\n)+)", front)[1])),
-        name=find("a name", r"(?m)^# *(\S+)", "\n" + body)[1],
+        name=find("a name", r"(?m)^# +(\S+)", "\n" + body)[1],
         n_gpus=int(cluster[1]),
         n_hosts=int(cluster[2]),
         n_rows=int(counts[2]),

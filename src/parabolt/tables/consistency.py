@@ -138,7 +138,11 @@ class _Steps:
 
     def add(self, at: IntArray, t: FloatArray) -> None:
         """Runs at positions (k,) with m steps each, t (k, m)."""
-        self.are_positive[at] = (np.isfinite(t) & (t > 0)).all(axis=1)
+        is_positive = (np.isfinite(t) & (t > 0)).all(axis=1)
+        self.are_positive[at] = is_positive
+        at, t = at[is_positive], t[is_positive]
+        if len(at) == 0:
+            return
         self.total_s[at] = t.sum(axis=1)
         warm = np.ones(t.shape, dtype=np.bool_)
         warm[:, 0] = t.shape[1] == 1
@@ -192,9 +196,9 @@ class _Expected:
     def __call__(self, i: int) -> str:
         value = self._values[i][np.isfinite(self._values[i])][0]
         text = f"about {value:.6g} iterations/s, as its steps give"
-        slip = self._found[i] / value / _MS_PER_S
-        if abs(slip - 1.0) < STD_TOLERANCE or abs(slip * _MS_PER_S**2 - 1.0) < STD_TOLERANCE:
-            return f"{text} in seconds (one of the two is in milliseconds)"
+        for found, expected in ((self._found[i], value), (value, self._found[i])):
+            if abs(found - _MS_PER_S * expected) < STD_TOLERANCE * abs(found):
+                return f"{text} in seconds (one of the two is in milliseconds)"
         return text
 
 
@@ -211,12 +215,13 @@ def _check_memory_per_gpu(data: pa.Table, feasible: BoolArray) -> Iterator[Findi
     largest = peak.copy()
     for at, memory in lists.by_length(np.ones(len(data), dtype=np.bool_)):
         largest[at] = memory.max(axis=1)
-    with np.errstate(invalid="ignore"):
-        agrees = (largest == peak) | (np.abs(largest - peak) <= PEAK_TOLERANCE * np.abs(peak))
+    agrees = largest == peak
+    finite = np.isfinite(peak) & np.isfinite(largest)
+    agrees[finite] |= np.isclose(largest[finite], peak[finite], rtol=PEAK_TOLERANCE, atol=0.0)
 
     def words(i: int) -> str:
         text = f"{peak[i]:.8g} GB (peak_mem) as the largest"
-        unit = memory_unit(largest[i] / peak[i], tolerance=PEAK_TOLERANCE)
+        unit = memory_unit(largest[i], peak[i], tolerance=PEAK_TOLERANCE)
         return f"{text}; one of the two is in {unit}" if unit else text
 
     comparable = ~feasible | (np.isfinite(peak) & (peak > 0))

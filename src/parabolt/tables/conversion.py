@@ -33,7 +33,8 @@ class Block:
     """Rows of a table in the types of the schema.
 
     Attributes:
-        data: Columns; those that the schema doesn't know are as the file has them.
+        data: Columns; those that the schema doesn't know are as the file has them, and those whose
+            type can't be that of the schema are left out.
         rows: Row numbers (n,) int64.
         is_sound: Whether all cells of each row could be converted, (n,) bool.
         findings: The cells that could not.
@@ -54,17 +55,18 @@ def convert(raw: pa.Table, rows: IntArray, instance: Instance) -> Block:
         instance: The instance, which says what the columns are.
     """
     known = {column.name: column for column in table_columns(instance)}
-    columns, findings, is_sound = [], [], np.ones(raw.num_rows, dtype=np.bool_)
+    columns: dict[str, pa.ChunkedArray] = {}
+    findings: list[FindingGroup] = []
+    is_sound = np.ones(raw.num_rows, dtype=np.bool_)
     for name, values in zip(raw.column_names, raw.columns, strict=True):
-        converted = values
-        if name in known and is_convertible(values.type, known[name]):
-            converted, groups = _typed(values, known[name])
+        if name not in known:
+            columns[name] = values
+        elif is_convertible(values.type, known[name]):
+            columns[name], groups = _typed(values, known[name])
             for group in groups:
                 is_sound[group.rows] = False
                 findings.append(group.at(rows))
-        columns.append(converted)
-    data = pa.Table.from_arrays(columns, names=raw.column_names)
-    return Block(data, rows, is_sound, tuple(findings))
+    return Block(pa.table(columns), rows, is_sound, tuple(findings))
 
 
 def is_convertible(kind: pa.DataType, column: Column) -> bool:

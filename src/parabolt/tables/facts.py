@@ -54,8 +54,6 @@ class TableFacts:
         if not needed <= set(data.column_names) or data.num_rows == 0:
             return cls(n_rows=data.num_rows)
         ran = data.column("ran_successfully")
-        if not pa.types.is_boolean(ran.type):
-            return cls(n_rows=data.num_rows)
         feasible = pc.fill_null(ran, fill_value=False).to_numpy()
         throughput, peak = (
             np.where(feasible & block.is_sound, data.column(name).to_numpy(), np.nan)
@@ -95,6 +93,6 @@ def _is_not_measured(data: pa.Table) -> BoolArray:
     words = pa.array(list(NOT_MEASURED))
     is_not = np.zeros(data.num_rows, dtype=np.bool_)
     for column in PROVENANCE:
-        if column.name in data.column_names and pa.types.is_string(data.column(column.name).type):
+        if column.name in data.column_names:
             is_not |= pc.is_in(data.column(column.name), words).to_numpy()
     return is_not

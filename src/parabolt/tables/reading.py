@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -97,7 +98,9 @@ def open_parquet(path: Path) -> RawTable:
             for batch in file.iter_batches(_PARQUET_BATCH_ROWS, use_threads=False):
                 rows = np.arange(start, start + batch.num_rows)
                 start += batch.num_rows
-                yield RawBatch(pa.Table.from_batches([batch]), rows)
+                data = pa.Table.from_batches([batch])
+                data.validate(full=True)  # texts of a damaged file need not be UTF-8
+                yield RawBatch(data, rows)
 
     with _reading(path), pq.ParquetFile(path) as file:
         schema = file.schema_arrow
@@ -136,7 +139,7 @@ def _csv_reader(
     path: Path, names: list[str], note: Callable[[pa.csv.InvalidRow], str]
 ) -> pa.csv.CSVStreamingReader:
     return pa.csv.open_csv(
-        path,
+        _Utf8File(path),
         # Only a single thread knows the number of a row that isn't as wide as the header.
         read_options=pa.csv.ReadOptions(use_threads=False, block_size=_CSV_BLOCK_BYTES),
         parse_options=pa.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note),
@@ -154,6 +157,29 @@ def _odd_rows(odd: list[pa.csv.InvalidRow]) -> Iterator[FindingGroup]:
         rows = np.array([row.number - 2 for row in odd], dtype=np.int64)
         widths = [(f"{r.expected_columns} cells", str(r.actual_columns)) for r in odd]
         yield FindingGroup("row_width", "", rows, lambda i: widths[i])
+
+
+class _Utf8File:
+    """A file whose bytes are checked to be UTF-8 as they are read.
+
+    Arrow's CSV reader meets other bytes only where it hands a row to Python, and drops the error.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._file.read(size)
+        self._decoder.decode(content, final=not content)
+        return content
+
+    def close(self) -> None:
+        self._file.close()
 
 
 @contextmanager

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 #: Recorded margins are given to eight digits and memory to seven, so they agree this well.
 MARGIN_TOLERANCE = 1e-6
 
+#: Margins of eight digits tell a unit this well.
+_UNIT_TOLERANCE = 1e-5
+
 #: Factor by which a figure in GB is off when it was recorded in another unit.
 MEMORY_UNITS: dict[str, float] = {
     "GiB": 1e9 / 2**30, "MB": 1e3, "MiB": 1e9 / 2**20, "bytes": 1e9,
@@ -227,7 +230,8 @@ def _of_outputs(data: pa.Table, instance: Instance, usable: set[str]) -> Iterato
 def _of_margins(
     margin: FloatArray, feasible: BoolArray, peak: FloatArray, capacity: float
 ) -> Iterator[FindingGroup]:
-    expected = np.where(feasible, peak / capacity - 1.0, OOM_MARGIN)
+    with np.errstate(invalid="ignore"):
+        expected = np.where(feasible, peak / capacity - 1.0, OOM_MARGIN)
     # A peak that is wrong on its own is reported as such.
     passed_over = feasible & ~(np.isfinite(peak) & (peak > 0) & (peak < capacity))
 
@@ -235,7 +239,7 @@ def _of_margins(
         if not feasible[i]:
             return f"{OOM_MARGIN} where the run failed"
         text = f"{expected[i]:.8g} (peak_mem / {capacity:g} - 1)"
-        unit = memory_unit((margin[i] + 1.0) * capacity / peak[i], tolerance=1e-5)
+        unit = memory_unit((margin[i] + 1.0) * capacity, peak[i], tolerance=_UNIT_TOLERANCE)
         return f"{text}, which peak_mem in {unit} would give" if unit else text
 
     yield from where_not(
@@ -244,11 +248,12 @@ def _of_margins(
     )  # fmt: skip
 
 
-def memory_unit(factor: float, *, tolerance: float) -> str | None:
-    """The unit other than GB, should a figure be off by just its factor; None otherwise."""
+def memory_unit(a: float, b: float, *, tolerance: float) -> str | None:
+    """The unit of the one figure if the other is in GB and they mean the same; None otherwise."""
     for unit, size in MEMORY_UNITS.items():
-        if abs(factor * size - 1.0) <= tolerance or abs(factor / size - 1.0) <= tolerance:
-            return unit
+        for gb, other in ((a, b), (b, a)):
+            if np.isfinite(other) and abs(gb * size - other) <= tolerance * abs(other):
+                return unit
     return None
 
 
