@@ -34,6 +34,24 @@ def test_codes_are_distinct_and_ascend_with_lexicographic_order():
     assert codes.max() < space.instance.encoding.n_codes
 
 
+@pytest.mark.parametrize("name", ["pco16", "pco32", "pco64"])
+def test_levels_invert_codes(name):
+    space = SearchSpace.lattice(load_instance(name))
+    levels = space.encoded.astype(int)
+    encoding = space.instance.encoding
+    assert np.array_equal(encoding.levels(encoding.codes(levels)), levels)
+
+
+def test_sizes_of_large_levels():
+    encoding = load_instance("pco64").encoding
+    levels = np.array([[20, 0, 0, 0, 0, 6, 0, 0], [40, 40, 40, 40, 40, 40, 0, 40]])
+    sizes = encoding.sizes(levels)
+    assert sizes.dp.tolist() == [1 << 20, 1 << 31]
+    product = sizes.dp * sizes.tp * sizes.pp * sizes.cp
+    assert product[1] <= 0
+    assert (sizes.pp * sizes.chunks).min() > 0
+
+
 @given(st.data())
 @settings(max_examples=60)
 def test_code_of_one_and_codes_of_many_agree(data):

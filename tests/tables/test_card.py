@@ -246,3 +246,10 @@ def test_built_parquet_is_the_sweep_unchanged(original, tmp_path):
     assert again.data.column_names == table.data.column_names
     raw = open_table(out / "data.parquet")
     assert verify(raw, table.instance).findings.counts() == {}
+
+
+def test_the_card_in_the_docs_is_the_one_that_is_built(tmp_path):
+    title = "BoLT Parallelism Configuration (32 GPUs)"
+    out = build_from(parabolt.load_table("pco32"), tmp_path, "pco32.csv", title=title)
+    shown = (DATA.parents[1] / "docs" / "tables.md").read_text(encoding="utf-8")
+    assert (out / "README.md").read_text(encoding="utf-8") in shown

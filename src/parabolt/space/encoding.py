@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 #: Largest code space that is indexed by a plain array; beyond it codes are searched by bisection.
 _DENSE_CODES = 1 << 26
 
+#: Levels beyond are clipped: so the product of two sizes fits an int64, and that of four, where it
+#: overflows, is 0 or negative, hence no number of GPUs.
+_LARGEST_LEVEL = 31
+
 
 class Encoding:
     """Exact two-way map between configurations and encoded rows.
@@ -132,7 +136,7 @@ class Encoding:
         for i, knob in enumerate(self.knobs):
             column = levels[:, i]
             columns[knob.name] = (
-                np.left_shift(1, np.clip(column, 0, 15))
+                np.left_shift(1, np.clip(column, 0, _LARGEST_LEVEL))
                 if knob.is_log2
                 else np.asarray(ZERO_STAGES)[np.clip(column, 0, len(ZERO_STAGES) - 1)]
             )
