@@ -141,7 +141,7 @@ def push(
         raise TableError(f"expected a card, {CARD_FILE}, in {folder}; try: parabolt table build")
     verification = located.verify()
     if verification.findings:
-        _report(verification, folder, 100, json=json, done="")
+        _report(verification, folder, 100, json=json, done="")  # ends the command
     uploads = [
         Upload.of(path)
         for path in (located.raw.path, Path(folder, CARD_FILE), Path(folder, INSTANCE_FILE))

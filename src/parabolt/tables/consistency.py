@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from parabolt.tables.findings import where_not
 from parabolt.tables.number_lists import parse_number_lists
@@ -26,6 +25,8 @@ from parabolt.tables.validation import memory_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow as pa
 
     from parabolt.outcome import BoolArray, FloatArray, IntArray
     from parabolt.tables.conversion import Block
@@ -51,9 +52,7 @@ def check_consistency(block: Block) -> Iterator[FindingGroup]:
     Args:
         block: Converted rows; those with findings are passed over.
     """
-    data, rows = block.data, block.rows
-    if not block.is_sound.all():
-        data, rows = data.filter(pa.array(block.is_sound)), rows[block.is_sound]
+    data, rows = block.sound()
     if len(rows) == 0 or not {"ran_successfully", "throughput_mean"} <= set(data.column_names):
         return
     feasible = np.asarray(data.column("ran_successfully").to_numpy(), dtype=np.bool_)
@@ -63,7 +62,8 @@ def check_consistency(block: Block) -> Iterator[FindingGroup]:
 
 
 def _check_wall_time(data: pa.Table, feasible: BoolArray) -> Iterator[FindingGroup]:
-    yield from _check_measured(data, "overall_time", feasible, minimum=np.finfo(np.float64).tiny)
+    smallest_positive = float(np.nextafter(0.0, 1.0))
+    yield from _check_measured(data, "overall_time", feasible, minimum=smallest_positive)
 
 
 def _check_spread(data: pa.Table, feasible: BoolArray) -> Iterator[FindingGroup]:

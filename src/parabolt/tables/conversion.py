@@ -47,6 +47,12 @@ class Block:
     is_sound: BoolArray
     findings: tuple[FindingGroup, ...]
 
+    def sound(self) -> tuple[pa.Table, IntArray]:
+        """The rows all of whose cells could be converted, and their numbers."""
+        if self.is_sound.all():
+            return self.data, self.rows
+        return self.data.filter(pa.array(self.is_sound)), self.rows[self.is_sound]
+
 
 def convert(raw: pa.Table, rows: IntArray, instance: Instance) -> Block:
     """Converts the columns that the schema knows; the others stay as they are.

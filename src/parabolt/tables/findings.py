@@ -7,7 +7,6 @@ somebody looks at them. Rows count from 0, the first after the header.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -85,7 +84,7 @@ class FindingGroup:
         return cls(rule, column, None, lambda _: (expected, found))
 
 
-class Findings(Sequence[Finding]):
+class Findings:
     """All findings of a verification, in the order in which the checks were made."""
 
     def __init__(self, groups: Iterable[FindingGroup]) -> None:
@@ -97,9 +96,6 @@ class Findings(Sequence[Finding]):
     def __iter__(self) -> Iterator[Finding]:
         for group in self.groups:
             yield from group
-
-    def __getitem__(self, index: Any) -> Any:
-        return list(self)[index]
 
     def first(self, n: int) -> list[Finding]:
         """The first `n` findings, without making the others."""

@@ -117,9 +117,7 @@ class Validator:
             block: Some rows; each row of the table in one block only.
         """
         self._n_rows += len(block.rows)
-        data, rows = block.data, block.rows
-        if not block.is_sound.all():
-            data, rows = data.filter(pa.array(block.is_sound)), rows[block.is_sound]
+        data, rows = block.sound()
         if len(rows):
             for group in self._of_rows(data, rows):
                 yield group.at(rows)

@@ -114,7 +114,8 @@ def check_card(
     listed = {name for name, _, _ in card.columns}
     held = {name for name, _, _ in card_columns(instance, columns)}
     for name in sorted(listed ^ held):
-        yield _stated("columns", name, _there(name in held), _there(name in listed))
+        of_table, of_card = ("a column" if name in names else "none" for names in (held, listed))
+        yield _stated("columns", name, of_table, of_card)
     if card.threshold_separates and facts.n_failed:
         yield _stated("threshold", "peak_mem", "no memory threshold", "a memory threshold")
 
@@ -128,7 +129,3 @@ def _stated(rule: str, column: str, of_table: Any, of_card: Any) -> FindingGroup
 def _as(stated: str, value: float) -> str:
     """A figure with as many decimals as the card gives."""
     return f"{value:.{len(stated.partition('.')[2])}f}"
-
-
-def _there(is_there: bool) -> str:  # noqa: FBT001 - a phrase for a truth
-    return "a column" if is_there else "none"
