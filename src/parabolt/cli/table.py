@@ -101,10 +101,10 @@ def fetch(
         return
     out = console()
     out.print(f"[bold]{table}[/bold]: {len(found)} rows, {found.is_feasible.sum()} feasible")
-    out.print(f"data {found.version}, SHA-256 {found.content_hash}")
-    out.print(f"{located.raw.path}", soft_wrap=True)
+    out.print(f"data {found.version}, SHA-256 {found.content_hash}", soft_wrap=True)
+    out.print(escape(str(located.raw.path)), soft_wrap=True)
     if table in PUBLISHED:
-        out.print(f'use it with "--source hub", such as: parabolt show {table} --source hub')
+        out.print(f'use it with --source hub, or load_problem("{table}", source="hub")')
 
 
 @app.command()
@@ -201,10 +201,12 @@ def _print_findings(verification: Verification, name: str, limit: int) -> None:
     out, findings, facts = console(), verification.findings, verification.facts
     out.print(
         f"[bold]{escape(name)}[/bold]: {facts.n_rows} rows, {facts.n_feasible} feasible, "
-        f"{len(findings) or 'no'} finding{'' if len(findings) == 1 else 's'}"
+        f"{len(findings) or 'no'} finding{'' if len(findings) == 1 else 's'}",
+        soft_wrap=True,
     )
     if verification.extra_columns:
-        out.print(f"kept, but not in the schema: {escape(', '.join(verification.extra_columns))}")
+        names = escape(", ".join(verification.extra_columns))
+        out.print(f"kept, but not in the schema: {names}", soft_wrap=True)
     if not findings:
         return
     grid = Grid("row", "column", "expected", "found", "rule")
