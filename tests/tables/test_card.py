@@ -21,6 +21,7 @@ from parabolt.tables.facts import TableFacts
 from parabolt.tables.publishing import build
 from parabolt.tables.reading import open_table
 from parabolt.tables.sources import locate
+from parabolt.tables.table import Table
 from parabolt.tables.verification import verify
 
 DATA = Path(__file__).parents[1] / "data"
@@ -253,3 +254,29 @@ def test_the_card_in_the_docs_is_the_one_that_is_built(tmp_path):
     out = build_from(parabolt.load_table("pco32"), tmp_path, "pco32.csv", title=title)
     shown = (DATA.parents[1] / "docs" / "tables.md").read_text(encoding="utf-8")
     assert (out / "README.md").read_text(encoding="utf-8") in shown
+
+
+def test_odd_names_of_columns_and_titles_stay_readable(original, tmp_path):
+    names = [
+        "",
+        "a|b",
+        "a\\|b",
+        "line\nbreak",
+        "\r",
+        "`tick`",
+        "ключ 🚀",
+        " spaced ",
+        "back\\slash\\",
+    ]
+    table = original("pco32")
+    data = table.data
+    for name in names:
+        data = data.append_column(name, pa.array(["x"] * len(data)))
+    odd = Table(data, table.instance)
+    out = build_from(odd, tmp_path, "sweep.csv", title="Sweep: the first")
+    text = (out / "README.md").read_text(encoding="utf-8")
+    assert 'pretty_name: "Sweep: the first"\n' in text
+    card = parse_card(text, origin="card")
+    assert card.pretty_name == "Sweep: the first"
+    assert [name for name, role, _ in card.columns if role == "extra"] == names
+    assert list(locate(out).verify().findings) == []

@@ -6,6 +6,7 @@ The sections and figures are those of the BoLT cards (Hub data sets `Glow-AI/pco
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _TAGS = ("bayesian-optimization", "benchmark", "parallelism-configuration", "tabular")
 _SIZES = ("K", "M", "B", "T")
+#: In the order in which they are replaced.
+_ESCAPES = {"\\": "\\\\", "|": "\\|", "\n": "\\n", "\r": "\\r"}
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,8 @@ def render_card(
 def _front_matter(facts: TableFacts, publication: Publication) -> str:
     lines = [
         "---",
-        f"license: {publication.license}",
-        f"pretty_name: {publication.title}",
+        f"license: {_scalar(publication.license)}",
+        f"pretty_name: {_scalar(publication.title)}",
         "task_categories:",
         "- other",
         "tags:",
@@ -136,6 +139,11 @@ def _front_matter(facts: TableFacts, publication: Publication) -> str:
         "---",
     ]
     return "\n".join(lines)
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML: plain where that is safe, else as a JSON string, which YAML reads too."""
+    return text if re.fullmatch(r"[A-Za-z][\w ()./+-]*", text) else json.dumps(text)
 
 
 def _description(facts: TableFacts, instance: Instance) -> str:
@@ -221,7 +229,7 @@ def _columns(instance: Instance, columns: Sequence[str]) -> str:
             "stage (0/2/3), searched as the ordinal 0/1/2.\n",
             "| column | role | meaning |",
             "|---|---|---|",
-            *(f"| `{name}` | {role} | {meaning} |" for name, role, meaning in stated),
+            *(f"| `{_escape(name)}` | {role} | {meaning} |" for name, role, meaning in stated),
         ]
     )
 
@@ -281,7 +289,7 @@ def parse_card(text: str, *, origin: str) -> Card:
         raise TableError(f"{origin}: expected one number of rows, got {rows[1]} and {counts[2]}")
     return Card(
         license=find("a licence", r"(?m)^license: *(\S+)", front)[1],
-        pretty_name=find("a title", r"(?m)^pretty_name: *(.+?) *$", front)[1],
+        pretty_name=find("a title", r"(?m)^pretty_name: *(.+?) *$", front)[1].strip('"'),
         size_category=find("a size", r"size_categories:\s*- *(\S+)", front)[1],
         tags=tuple(re.findall(r"- *(\S+)", find("tags", r"tags:\n((?:- .*\n)+)", front)[1])),
         name=find("a name", r"(?m)^# +(\S+)", "\n" + body)[1],
@@ -303,5 +311,18 @@ def parse_card(text: str, *, origin: str) -> Card:
 def _cells(section: str, n: int) -> list[Any]:
     """The rows of a section's table as tuples of n texts, without header."""
     rows = re.findall(r"(?m)^\|(.*)\|\s*$", section)
-    cells = [tuple(cell.strip() for cell in row.split("|")) for row in rows]
-    return [(row[0].strip("`"), *row[1:]) for row in cells[2:] if len(row) == n]
+    cells = [tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", row)) for row in rows]
+    names = [_unescape(row[0].removeprefix("`").removesuffix("`")) for row in cells]
+    return [(name, *row[1:]) for name, row in zip(names, cells, strict=True) if len(row) == n][2:]
+
+
+def _escape(name: str) -> str:
+    """A name as a cell of a Markdown table: any text but line breaks and bare pipes."""
+    for character, escaped in _ESCAPES.items():
+        name = name.replace(character, escaped)
+    return name
+
+
+def _unescape(cell: str) -> str:
+    originals = {escaped: character for character, escaped in _ESCAPES.items()}
+    return re.sub(r"\\.", lambda match: originals.get(match[0], match[0]), cell)
