@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from parabolt.cli.output import Json, console, outcome_as_json, print_json
+from parabolt.cli.output import Json, Source, console, outcome_as_json, print_json
 from parabolt.problems.registry import load_problem
 from parabolt.space.configuration import Configuration
 
@@ -14,10 +14,11 @@ from parabolt.space.configuration import Configuration
 def evaluate(
     problem: Annotated[str, typer.Argument(help="Name of the problem, such as pco32.")],
     config: Annotated[str, typer.Option(help='Such as "dp=32 zero=2 bucket=256".')],
+    source: Source = "embedded",
     json: Json = False,
 ) -> None:
     """Look one configuration up: ok or out of memory, throughput, peak memory."""
-    found = load_problem(problem)
+    found = load_problem(problem, source=source)
     configuration = Configuration.parse(config)
     outcome = found.evaluate(configuration)
     if json:

@@ -12,6 +12,12 @@ from rich.console import Console
 if TYPE_CHECKING:
     from parabolt.outcome import Outcome
 
+#: The `--source` option of commands that show measured data.
+Source = Annotated[
+    str,
+    typer.Option(help="Data that a built-in name stands for: embedded, or hub for the original."),
+]
+
 #: The `--json` option of every command.
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 

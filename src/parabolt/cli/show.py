@@ -8,7 +8,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from parabolt.cli.output import Json, console, outcome_as_json, print_json
+from parabolt.cli.output import Json, Source, console, outcome_as_json, print_json
 from parabolt.problems.registry import load_problem
 from parabolt.tables.schema import context_values
 
@@ -24,10 +24,11 @@ _BAR_WIDTH = 40
 
 def show(
     problem: Annotated[str, typer.Argument(help="Name of the problem, such as pco32.")],
+    source: Source = "embedded",
     json: Json = False,
 ) -> None:
     """Show context, knobs, counts, best row and histograms of a problem."""
-    found = load_problem(problem)
+    found = load_problem(problem, source=source)
     if json:
         print_json(_as_json(found))
         return
