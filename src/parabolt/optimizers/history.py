@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parabolt.errors import ObservationError
-from parabolt.outcome import Source, Status
+from parabolt.outcome import Outcomes, Source, Status
 
 if TYPE_CHECKING:
     from parabolt.outcome import BoolArray, FloatArray, IntArray, Outcome
@@ -58,6 +58,11 @@ class History:
     def memory_margin(self) -> FloatArray:
         """Margin as told; NaN where unknown."""
         return np.array([o.memory_margin for o in self._outcomes], dtype=np.float64)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The outcomes as told."""
+        return Outcomes.of(self._outcomes)
 
     def best_feasible_row(self) -> int | None:
         """The candidate with the highest observed throughput of a finished run; None if none."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 #: Name to module and class; imported only when asked for.
 OPTIMIZERS: dict[str, str] = {
+    "parabolt": "parabolt.optimizers.parabolt:ParaboltOptimizer",
     "random": "parabolt.optimizers.random:RandomOptimizer",
     "logeic": "parabolt.optimizers.logeic:LogEIC",
     "tpe": "parabolt.optimizers.tpe:TPE",

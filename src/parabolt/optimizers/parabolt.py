@@ -1,0 +1,383 @@
+"""The `parabolt` optimizer: physics first, and what the trials say where physics is wrong.
+
+What sets it apart from the published methods:
+
+- Log throughput of finished runs only; nothing imputed. A Gaussian process whose prior is the cost
+  model, its coefficients uncertain, plus a residual over the structure of a configuration
+  (`throughput_model`).
+- An out-of-memory trial is evidence about memory, censored, and says nothing about speed
+  (`costmodel.calibration`). How far the predicted risk can be trusted is learned from how earlier
+  predictions turned out.
+- The first proposals are what physics expects to be fastest and to fit: no random design.
+- Trials of other instances (`history`) sharpen the coefficients beforehand.
+
+The acquisition is log expected improvement of log throughput plus log P(feasible). The
+recommendation is the finished run with the best posterior mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import expit, logit, ndtr
+
+from parabolt.costmodel.calibration import Calibration
+from parabolt.costmodel.evidence import Evidence
+from parabolt.costmodel.predictor import CostModel
+from parabolt.costmodel.step_time import time_features
+from parabolt.errors import OptionError
+from parabolt.optimizers.acquisition import log_expected_improvement
+from parabolt.optimizers.optimizer import Optimizer
+from parabolt.optimizers.structure import structure_inputs
+from parabolt.optimizers.throughput_model import Residual, ThroughputModel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from parabolt.instances.search_space import SearchSpace
+    from parabolt.outcome import FloatArray, IntArray, Outcome
+    from parabolt.space.configuration import Configuration
+
+#: With more candidates than this, only those that physics finds most promising are looked at.
+MAX_CANDIDATES = 20_000
+#: Of a larger set, candidates are ranked by predicted log throughput, less this per e-fold of memory
+#: beyond what is usable.
+_EXCESS_COST = 3.0
+_BLOCK = 50_000
+_TINY = 1e-9
+#: Prior of the trust in predicted risks: log-odds are taken as a + b x predicted, a ~ N(0, 1),
+#: b ~ N(1, 0.5^2).
+_TRUST_STD = np.array([1.0, 0.5])
+#: Weight of the cost model's risk beside neighbouring trials, in trials, and how near (in the unit of
+#: `structure_inputs`) a trial must be to count about fully.
+_RISK_WEIGHT, _RISK_LENGTHSCALE = 1.0, 0.5
+#: Share of trials that may run out of memory before the optimizer grows cautious, and how fast it does.
+_OOM_BUDGET, _CAUTION = 0.1, 10.0
+#: Physics is doubted when the last few forecasts were off by more than this many standard deviations
+#: (root mean square), or when at least half of the last few runs failed though less than half that
+#: share was forecast. While it is doubted, every other proposal is random.
+_N_FORECASTS, _DOUBTFUL_MISS, _DOUBTFUL_FAILURES = 6, 2.5, 0.5
+#: Stop when no candidate is expected to gain more than this fraction of throughput.
+MIN_GAIN = 0.002
+#: Fewest trials before stopping can be advised.
+_MIN_TRIALS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What is believed of the candidates looked at, arrays (m,).
+
+    Attributes:
+        rows: Row numbers, ascending.
+        log_throughput: Posterior mean of log throughput.
+        log_std: Its standard deviation.
+        p_feasible: Probability that the run finishes.
+        peak_memory_gb: Median of the predicted peak memory, GB.
+        risk_forecast: Probability of failure as the cost model predicts it, before what is learned
+            of its forecasts.
+        calibration: The cost model's coefficients after all trials.
+    """
+
+    rows: IntArray
+    log_throughput: FloatArray
+    log_std: FloatArray
+    p_feasible: FloatArray
+    peak_memory_gb: FloatArray
+    risk_forecast: FloatArray
+    calibration: Calibration
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a configuration is the next to try.
+
+    Attributes:
+        configuration: The configuration.
+        throughput: Median predicted iterations per second.
+        throughput_interval: Its central 90 % interval.
+        peak_memory_gb: Median predicted peak memory, GB.
+        p_feasible: Probability that the run finishes.
+        p_better: Probability that it beats the best run so far; NaN without a finished run.
+        expected_gain: Expected gain over the best run so far, as a fraction; NaN without one.
+        terms: Largest terms of its predicted step time, name to share, largest first.
+    """
+
+    configuration: Configuration
+    throughput: float
+    throughput_interval: tuple[float, float]
+    peak_memory_gb: float
+    p_feasible: float
+    p_better: float
+    expected_gain: float
+    terms: dict[str, float]
+
+    def __str__(self) -> str:
+        low, high = self.throughput_interval
+        lines = [
+            f"{self.configuration}",
+            f"  throughput   {self.throughput:.4f} iterations/s, 90 % between {low:.4f} and "
+            f"{high:.4f}",
+            f"  peak memory  {self.peak_memory_gb:.1f} GB, finishes with probability "
+            f"{self.p_feasible:.2f}",
+            "  step time    "
+            + ", ".join(f"{name} {100 * share:.0f} %" for name, share in self.terms.items()),
+        ]
+        if np.isfinite(self.expected_gain):
+            lines.append(
+                f"  hoped for    {100 * self.expected_gain:.2f} % over the best run, which it "
+                f"beats with probability {self.p_better:.2f}"
+            )
+        else:
+            lines.append("  hoped for    a first finished run")
+        return "\n".join(lines)
+
+
+class ParaboltOptimizer(Optimizer):
+    """Physics with uncertain coefficients, plus a Gaussian process for what it misses.
+
+    Args:
+        space: Instance and candidates.
+        history: Trials of other instances, such as tables of other clusters.
+        **options: See `Optimizer`.
+
+    Raises:
+        OptionError: If the history holds trials of the very instance.
+    """
+
+    name = "parabolt"
+
+    def __init__(
+        self, space: SearchSpace, *, history: Sequence[Evidence] = (), **options: Any
+    ) -> None:
+        super().__init__(space, **options)
+        if any(item.instance == space.instance for item in history):
+            raise OptionError(
+                f"history: expected trials of other instances, got some of {space.instance.name}; "
+                "try telling them"
+            )
+        self._prior = Calibration.prior()
+        if history:
+            self._prior = self._prior.fit(list(history)).transferred()
+        self._looked_at = self._promising_rows()
+        model = CostModel(space.instance, self._prior)
+        self._layout = model.layout(space.encoded[self._looked_at])
+        self._inputs = structure_inputs(space, self._looked_at)
+        self._throughput = ThroughputModel(
+            time_features(self._layout),
+            self._inputs,
+            self._prior.time,
+            std_median=2.0 * self._prior.time.sigma,
+        )
+        self._forecasts: list[tuple[float, float]] = []
+        self._belief: Belief | None = None
+        self._n_believed = -1
+
+    def belief(self) -> Belief:
+        """What is believed now, given everything told."""
+        if self._belief is None or self._n_believed != len(self.history):
+            self._belief = self._believe()
+            self._n_believed = len(self.history)
+        return self._belief
+
+    def expected_gain(self) -> float:
+        """Largest expected gain of one more trial, as a fraction of the best run's throughput.
+
+        NaN before a run has finished; 0 where nothing is left to try.
+        """
+        belief, best = self.belief(), self._best_log_throughput()
+        left = np.isin(belief.rows, self.available_rows())
+        if best is None or not left.any():
+            return float("nan") if best is None else 0.0
+        gain = log_expected_improvement(belief.log_throughput, belief.log_std, best)
+        return float((np.exp(gain) * belief.p_feasible)[left].max())
+
+    def should_stop(self, *, min_gain: float = MIN_GAIN) -> bool:
+        """Whether more trials are not expected to be worth their cost.
+
+        Args:
+            min_gain: Smallest expected gain of one trial, as a fraction of throughput, that is worth
+                a trial.
+        """
+        gain = self.expected_gain()
+        return len(self.history) >= _MIN_TRIALS and bool(gain < min_gain)
+
+    def explain(self, configuration: Configuration) -> Reason:
+        """What is predicted and hoped of a configuration, such as the one just asked for.
+
+        Raises:
+            MissingConfigurationError: If it is no candidate, or one that is not looked at.
+        """
+        belief = self.belief()
+        place = int(np.searchsorted(belief.rows, self.space.row(configuration)))
+        mean, std = belief.log_throughput[place], belief.log_std[place]
+        best = self._best_log_throughput()
+        gain = better = float("nan")
+        if best is not None:
+            improvement = log_expected_improvement(mean[None], std[None], best)[0]
+            gain = float(np.exp(improvement) * belief.p_feasible[place])
+            better = float(ndtr((mean - best) / std) * belief.p_feasible[place])
+        shares = CostModel(self.space.instance, belief.calibration).explain(configuration)
+        total = sum(shares.time_s.values())
+        largest = sorted(shares.time_s.items(), key=lambda item: -item[1])[:4]
+        return Reason(
+            configuration=configuration,
+            throughput=float(np.exp(mean)),
+            throughput_interval=(
+                float(np.exp(mean - 1.645 * std)),
+                float(np.exp(mean + 1.645 * std)),
+            ),
+            peak_memory_gb=float(belief.peak_memory_gb[place]),
+            p_feasible=float(belief.p_feasible[place]),
+            p_better=better,
+            expected_gain=gain,
+            terms={name: seconds / total for name, seconds in largest},
+        )
+
+    def tell(self, configuration: Configuration, outcome: Outcome) -> None:
+        """See `Optimizer.tell`."""
+        place = self._place(self.space.row(configuration))
+        forecast = (float("nan"), float("nan"))
+        if place is not None:
+            belief = self._belief or self.belief()
+            miss = np.log(max(outcome.throughput, _TINY)) - belief.log_throughput[place]
+            forecast = float(belief.risk_forecast[place]), float(miss / belief.log_std[place])
+        super().tell(configuration, outcome)
+        self._forecasts.append(forecast)
+
+    def _next_row(self, available: IntArray) -> int:
+        belief = self.belief()
+        left = np.isin(belief.rows, available)
+        # Of a very large set, all that was looked at may have been tried.
+        if not left.any() or (self._is_doubtful() and self.rng.random() < 0.5):
+            return self._random_row(available)
+        mean, std = belief.log_throughput, belief.log_std
+        if self._pending:
+            mean, std = self._fantasy(belief)
+        best = self._best_log_throughput()
+        value = mean if best is None else log_expected_improvement(mean, std, best)
+        value = value + self._caution() * np.log(np.maximum(belief.p_feasible, _TINY))
+        return int(belief.rows[np.argmax(np.where(left, value, -np.inf))])
+
+    def _recommended_row(self) -> int | None:
+        """The finished run with the best posterior mean."""
+        feasible = self.history.is_feasible
+        rows = np.unique(self.history.rows[feasible])
+        if len(rows) == 0:
+            return None
+        belief = self.belief()
+        known = rows[np.isin(rows, belief.rows)]
+        if len(known) == 0:
+            return self.history.best_feasible_row()
+        return int(known[np.argmax(belief.log_throughput[np.searchsorted(belief.rows, known)])])
+
+    def _believe(self) -> Belief:
+        outcomes = self.history.outcomes
+        calibration = self._prior
+        if len(outcomes):
+            told = self.space.encoded[self.history.rows]
+            calibration = self._prior.fit(Evidence(self.space.instance, told, outcomes))
+        mean, std = self._throughput.posterior(*self._finished())
+        predicted = CostModel(self.space.instance, calibration).predict(
+            self.space.encoded[self._looked_at]
+        )
+        risk = np.clip(predicted.p_oom, _TINY, 1.0 - _TINY)
+        return Belief(
+            rows=self._looked_at,
+            log_throughput=mean,
+            log_std=std,
+            p_feasible=1.0 - self._risk(risk),
+            peak_memory_gb=predicted.peak_memory_gb,
+            risk_forecast=risk,
+            calibration=calibration,
+        )
+
+    def _finished(self) -> tuple[IntArray, FloatArray]:
+        """Places and log throughput of finished runs among the candidates looked at."""
+        used = self.history.is_feasible & (self.history.throughput > 0.0)
+        used &= np.isin(self.history.rows, self._looked_at)
+        places = np.searchsorted(self._looked_at, self.history.rows[used])
+        return places, np.log(self.history.throughput[used])
+
+    def _fantasy(self, belief: Belief) -> tuple[FloatArray, FloatArray]:
+        """The posterior as if what is pending had given exactly what is expected of it."""
+        places, y = self._finished()
+        pending = [p for p in map(self._place, self._pending) if p is not None]
+        at = np.append(places, np.array(pending, dtype=np.int64))
+        return self._throughput.predict(at, np.append(y, belief.log_throughput[pending]))
+
+    def _best_log_throughput(self) -> float | None:
+        """The best finished run's log throughput, as the posterior sees it."""
+        places, y = self._finished()
+        return float(self.belief().log_throughput[places].max()) if len(places) else None
+
+    def _risk(self, predicted: FloatArray) -> FloatArray:
+        """Probability of failure: the cost model's, trusted as far as it was right, and neighbours.
+
+        The cost model's probability counts as much as `_RISK_WEIGHT` trials of the very candidate;
+        a trial of another counts by its kernel.
+        """
+        shift, trust = self._trust()
+        risk = expit(shift + trust * logit(predicted))
+        failed, finished = self.history.is_oom, self.history.is_feasible
+        known = (failed | finished) & np.isin(self.history.rows, self._looked_at)
+        at = self._inputs[np.searchsorted(self._looked_at, self.history.rows[known])]
+        near = Residual(1.0, _RISK_LENGTHSCALE).kernel(self._inputs, at)
+        blended: FloatArray = (_RISK_WEIGHT * risk + near @ failed[known]) / (
+            _RISK_WEIGHT + near.sum(axis=1)
+        )
+        return blended
+
+    def _caution(self) -> float:
+        """Weight of log P(feasible): 1, and more while too many trials run out of memory."""
+        counted = self.history.is_oom | self.history.is_feasible
+        share = float(self.history.is_oom[counted].sum() - 1.0) / max(int(counted.sum()), 1)
+        return 1.0 + _CAUTION * max(share - _OOM_BUDGET, 0.0)
+
+    def _is_doubtful(self) -> bool:
+        """Whether the last few forecasts were so wrong that physics had better not lead."""
+        failed, finished = self.history.is_oom, self.history.is_feasible
+        risk, miss = np.array(self._forecasts).reshape(-1, 2).T
+        misses = miss[finished & np.isfinite(miss)][-_N_FORECASTS:]
+        used = np.flatnonzero((failed | finished) & np.isfinite(risk))[-_N_FORECASTS:]
+        is_off = len(misses) >= 2 and bool(np.sqrt(np.mean(misses**2)) > _DOUBTFUL_MISS)
+        share = float(failed[used].mean()) if len(used) >= 4 else 0.0
+        is_dying = share >= _DOUBTFUL_FAILURES and bool(2.0 * risk[used].mean() < share)
+        return is_off or is_dying
+
+    def _trust(self) -> tuple[float, float]:
+        """Shift and slope of the predicted log-odds of failure, from how forecasts turned out."""
+        forecasts = np.array([risk for risk, _ in self._forecasts])
+        failed, finished = self.history.is_oom, self.history.is_feasible
+        used = (failed | finished) & np.isfinite(forecasts)
+        X = np.stack([np.ones(used.sum()), logit(forecasts[used])], axis=1)
+        prior, w = np.array([0.0, 1.0]), np.array([0.0, 1.0])
+        precision = np.diag(_TRUST_STD**-2.0)
+        for _ in range(20):
+            p = expit(X @ w)
+            gradient = X.T @ (failed[used] - p) - precision @ (w - prior)
+            step = np.linalg.solve((X * (p * (1.0 - p))[:, None]).T @ X + precision, gradient)
+            w = w + step / max(1.0, float(np.abs(step).max()))
+        return float(w[0]), max(float(w[1]), 0.0)
+
+    def _place(self, row: int) -> int | None:
+        place = int(np.searchsorted(self._looked_at, row))
+        if place < len(self._looked_at) and self._looked_at[place] == row:
+            return place
+        return None
+
+    def _promising_rows(self) -> IntArray:
+        """All rows; of a very large set those that physics expects to be fast and to fit."""
+        n = len(self.space)
+        if n <= MAX_CANDIDATES:
+            return np.arange(n)
+        model = CostModel(self.space.instance, self._prior)
+        score = np.empty(n)
+        for start in range(0, n, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            step_time_s, memory_gb = model.point(self.space.encoded[block])
+            usable_gb = self._prior.usable * self.space.instance.cluster.memory_gb
+            excess = np.maximum(np.log(memory_gb / usable_gb), 0.0)
+            score[block] = -np.log(step_time_s) - _EXCESS_COST * excess
+        return np.sort(np.argpartition(-score, MAX_CANDIDATES)[:MAX_CANDIDATES])

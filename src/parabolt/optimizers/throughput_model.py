@@ -1,0 +1,151 @@
+"""Log throughput as physics plus what physics misses: one Gaussian process, two sources of doubt.
+
+Symbols: n observations, N candidates, k coefficients of the cost model.
+
+    y (n,)      observed log throughput of finished runs
+    z0, S       mean (k,) and covariance (k, k) of the log-coefficients before the trials
+    m, J        log throughput the cost model predicts at z, and its derivatives (N, k)
+    r           residual: Gaussian process with an RBF kernel of standard deviation s and
+                lengthscale l over `structure_inputs`
+    e           noise of a run's log throughput
+
+The model y = m(z) + r + e is linear in z near its mode, so the prior covariance of log throughput is
+J S J' + s^2 exp(-|x - x'|^2 / 2 l^2), and the posterior at all candidates is a Gaussian-process
+regression (an iterated extended Kalman update; Bell & Cathey 1993). Where physics is right, few
+trials settle z and s stays small: the model is as sharp as a parametric one. Where it is wrong, s
+grows and the model is a plain Gaussian process over structure. s and l are the maximum a posteriori
+on a grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+
+from parabolt.costmodel.likelihood import log_sum
+
+if TYPE_CHECKING:
+    from parabolt.costmodel.belief import Belief
+    from parabolt.outcome import FloatArray, IntArray
+
+#: Noise of a run's mean log throughput; mean step times of repeated runs differ by a few tenths of
+#: a percent.
+NOISE_LOG_STD = 0.004
+#: Grid of the residual's standard deviation, and its log-normal prior: a calibrated cost model errs
+#: by 3 to 8 %, and may err by anything.
+_STDS = np.geomspace(0.02, 0.64, 6)
+_STD_MEDIAN, _STD_LOG_SCALE = 0.06, 0.7
+#: Grid of the lengthscale in units of a regime, and its prior.
+_LENGTHSCALES = np.array([0.5, 1.0, 2.0])
+_LENGTHSCALE_MEDIAN, _LENGTHSCALE_LOG_SCALE = 1.0, 0.5
+#: Linearisations per posterior.
+_MODE_STEPS = 2
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Hyper-parameters of the residual.
+
+    Attributes:
+        std: Standard deviation of log throughput.
+        lengthscale: In units of `structure_inputs`.
+    """
+
+    std: float = _STD_MEDIAN
+    lengthscale: float = _LENGTHSCALE_MEDIAN
+
+    def kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Covariance (n, m) of the residual between inputs A (n, d) and B (m, d)."""
+        squares = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2.0 * A @ B.T
+        K: FloatArray = self.std**2 * np.exp(
+            -0.5 / self.lengthscale**2 * np.maximum(squares, 0.0)
+        )
+        return K
+
+
+class ThroughputModel:
+    """Posterior of log throughput at all candidates.
+
+    Args:
+        features: Terms of the step time as specifications have them, seconds, (N, k).
+        inputs: Inputs of the residual's kernel, (N, d).
+        belief: Belief about the log-coefficients before the trials.
+        std_median: Median of the residual's standard deviation before the trials.
+    """
+
+    def __init__(
+        self,
+        features: FloatArray,
+        inputs: FloatArray,
+        belief: Belief,
+        *,
+        std_median: float = _STD_MEDIAN,
+    ) -> None:
+        self._features, self._inputs, self._belief = features, inputs, belief
+        self._std_median = std_median
+        self.residual = Residual(std=std_median)
+        self.z = belief.mean
+
+    def posterior(self, at: IntArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation (N,) of the noiseless log throughput.
+
+        Args:
+            at: Candidates that were observed, (n,); repeats are allowed.
+            y: Their log throughput, (n,).
+        """
+        self.z = self._belief.mean
+        for _ in range(_MODE_STEPS if len(at) else 0):
+            prior_mean, J = self._linearized(at)
+            self.residual = self._best_residual(at, y - prior_mean, J)
+            L, a = self._solved(at, y - prior_mean, J, self.residual)
+            # The mode of z given the residual's covariance, where the next linearisation starts.
+            self.z = self._belief.mean + self._belief.covariance @ J.T @ a
+        return self.predict(at, y)
+
+    def predict(self, at: IntArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `posterior`, at the linearisation and the residual of its last call."""
+        everything = np.arange(len(self._features))
+        mean, J = self._linearized(everything)
+        JS = J @ self._belief.covariance
+        variance = np.einsum("nk,nk->n", JS, J) + self.residual.std**2
+        if len(at):
+            L, a = self._solved(at, y - mean[at], J[at], self.residual)
+            K = JS @ J[at].T + self.residual.kernel(self._inputs, self._inputs[at])
+            mean = mean + K @ a
+            V = solve_triangular(L, K.T, lower=True, overwrite_b=True, check_finite=False)
+            variance = variance - np.einsum("ij,ij->j", V, V)
+        return mean, np.sqrt(np.maximum(variance, 1e-10))
+
+    def _linearized(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Prior mean (n,) and derivatives (n, k) of log throughput, linearised at z."""
+        log_time, shares = log_sum(self._features[rows], self.z)
+        J = -shares
+        return -log_time + J @ (self._belief.mean - self.z), J
+
+    def _solved(
+        self, at: IntArray, offset: FloatArray, J: FloatArray, residual: Residual
+    ) -> tuple[FloatArray, FloatArray]:
+        X = self._inputs[at]
+        A = J @ self._belief.covariance @ J.T + residual.kernel(X, X)
+        A.flat[:: len(at) + 1] += NOISE_LOG_STD**2
+        L = cholesky(A, lower=True, check_finite=False)
+        return L, cho_solve((L, True), offset, check_finite=False)
+
+    def _best_residual(self, at: IntArray, offset: FloatArray, J: FloatArray) -> Residual:
+        best, best_value = self.residual, -np.inf
+        for std in _STDS:
+            for lengthscale in _LENGTHSCALES:
+                residual = Residual(float(std), float(lengthscale))
+                try:
+                    L, a = self._solved(at, offset, J, residual)
+                except LinAlgError:
+                    continue
+                value = -0.5 * offset @ a - np.log(L.diagonal()).sum()
+                value -= 0.5 * (np.log(std / self._std_median) / _STD_LOG_SCALE) ** 2
+                value -= 0.5 * (np.log(lengthscale) / _LENGTHSCALE_LOG_SCALE) ** 2
+                if value > best_value:
+                    best, best_value = residual, value
+        return best
