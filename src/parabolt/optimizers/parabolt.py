@@ -17,21 +17,23 @@ recommendation is the finished run with the best posterior mean.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import expit, logit, ndtr
+from scipy.special import ndtr
 
 from parabolt.costmodel.calibration import Calibration
 from parabolt.costmodel.evidence import Evidence
 from parabolt.costmodel.predictor import CostModel
 from parabolt.costmodel.step_time import time_features
-from parabolt.errors import OptionError
+from parabolt.errors import MissingConfigurationError, OptionError
 from parabolt.optimizers.acquisition import log_expected_improvement
+from parabolt.optimizers.feasibility_model import failure_probability
 from parabolt.optimizers.optimizer import Optimizer
 from parabolt.optimizers.structure import structure_inputs
-from parabolt.optimizers.throughput_model import Residual, ThroughputModel
+from parabolt.optimizers.throughput_model import Posterior, ThroughputModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,19 +48,14 @@ MAX_CANDIDATES = 20_000
 #: beyond what is usable.
 _EXCESS_COST = 3.0
 _BLOCK = 50_000
-_TINY = 1e-9
-#: Prior of the trust in predicted risks: log-odds are taken as a + b x predicted, a ~ N(0, 1),
-#: b ~ N(1, 0.5^2).
-_TRUST_STD = np.array([1.0, 0.5])
-#: Weight of the cost model's risk beside neighbouring trials, in trials, and how near (in the unit of
-#: `structure_inputs`) a trial must be to count about fully.
-_RISK_WEIGHT, _RISK_LENGTHSCALE = 1.0, 0.5
-#: Share of trials that may run out of memory before the optimizer grows cautious, and how fast it does.
-_OOM_BUDGET, _CAUTION = 0.1, 10.0
-#: Physics is doubted when the last few forecasts were off by more than this many standard deviations
-#: (root mean square), or when at least half of the last few runs failed though less than half that
-#: share was forecast. While it is doubted, every other proposal is random.
-_N_FORECASTS, _DOUBTFUL_MISS, _DOUBTFUL_FAILURES = 6, 2.5, 0.5
+#: Weight of log P(feasible) beside log expected improvement: an out-of-memory trial costs as much as
+#: one that finishes and tells less. It grows while a larger share of trials than the budget fails.
+_CAUTION, _OOM_BUDGET, _CAUTION_GROWTH = 2.0, 0.05, 10.0
+#: Physics is doubted when its last forecasts of throughput were off by more than this (root mean
+#: square of the logarithm) and no better than the mean of what had been seen, or when at least half
+#: of the last runs failed though less than half as many were forecast. Then every other proposal is
+#: random.
+_N_FORECASTS, _DOUBTFUL_MISS, _DOUBTFUL_FAILURES = 6, 0.15, 0.5
 #: Stop when no candidate is expected to gain more than this fraction of throughput.
 MIN_GAIN = 0.002
 #: Fewest trials before stopping can be advised.
@@ -71,21 +68,16 @@ class Belief:
 
     Attributes:
         rows: Row numbers, ascending.
-        log_throughput: Posterior mean of log throughput.
-        log_std: Its standard deviation.
+        log_throughput: Posterior of log throughput.
         p_feasible: Probability that the run finishes.
         peak_memory_gb: Median of the predicted peak memory, GB.
-        risk_forecast: Probability of failure as the cost model predicts it, before what is learned
-            of its forecasts.
         calibration: The cost model's coefficients after all trials.
     """
 
     rows: IntArray
-    log_throughput: FloatArray
-    log_std: FloatArray
+    log_throughput: Posterior
     p_feasible: FloatArray
     peak_memory_gb: FloatArray
-    risk_forecast: FloatArray
     calibration: Calibration
 
 
@@ -186,12 +178,12 @@ class ParaboltOptimizer(Optimizer):
 
         NaN before a run has finished; 0 where nothing is left to try.
         """
-        belief, best = self.belief(), self._best_log_throughput()
+        belief = self.belief()
         left = np.isin(belief.rows, self.available_rows())
-        if best is None or not left.any():
-            return float("nan") if best is None else 0.0
-        gain = log_expected_improvement(belief.log_throughput, belief.log_std, best)
-        return float((np.exp(gain) * belief.p_feasible)[left].max())
+        if belief.log_throughput.best is None:
+            return float("nan")
+        gain = np.exp(_log_gain(belief.log_throughput)) * belief.p_feasible
+        return float(gain[left].max()) if left.any() else 0.0
 
     def should_stop(self, *, min_gain: float = MIN_GAIN) -> bool:
         """Whether more trials are not expected to be worth their cost.
@@ -210,23 +202,27 @@ class ParaboltOptimizer(Optimizer):
             MissingConfigurationError: If it is no candidate, or one that is not looked at.
         """
         belief = self.belief()
-        place = int(np.searchsorted(belief.rows, self.space.row(configuration)))
-        mean, std = belief.log_throughput[place], belief.log_std[place]
-        best = self._best_log_throughput()
+        place = self._place(self.space.row(configuration))
+        if place is None:
+            raise MissingConfigurationError(
+                f"{configuration} is not among the {len(belief.rows)} candidates looked at"
+            )
+        throughput = belief.log_throughput
+        mean, std = float(throughput.mean[place]), float(throughput.std[place])
         gain = better = float("nan")
-        if best is not None:
-            improvement = log_expected_improvement(mean[None], std[None], best)[0]
-            gain = float(np.exp(improvement) * belief.p_feasible[place])
-            better = float(ndtr((mean - best) / std) * belief.p_feasible[place])
+        if throughput.best is not None:
+            ahead = mean - throughput.mean[throughput.best]
+            gain = float(np.exp(_log_gain(throughput)[place]) * belief.p_feasible[place])
+            better = float(ndtr(ahead / throughput.gain_std()[place]) * belief.p_feasible[place])
         shares = CostModel(self.space.instance, belief.calibration).explain(configuration)
         total = sum(shares.time_s.values())
         largest = sorted(shares.time_s.items(), key=lambda item: -item[1])[:4]
         return Reason(
             configuration=configuration,
-            throughput=float(np.exp(mean)),
+            throughput=math.exp(mean),
             throughput_interval=(
-                float(np.exp(mean - 1.645 * std)),
-                float(np.exp(mean + 1.645 * std)),
+                math.exp(mean - 1.645 * std),
+                math.exp(mean + 1.645 * std),
             ),
             peak_memory_gb=float(belief.peak_memory_gb[place]),
             p_feasible=float(belief.p_feasible[place]),
@@ -241,8 +237,10 @@ class ParaboltOptimizer(Optimizer):
         forecast = (float("nan"), float("nan"))
         if place is not None:
             belief = self._belief or self.belief()
-            miss = np.log(max(outcome.throughput, _TINY)) - belief.log_throughput[place]
-            forecast = float(belief.risk_forecast[place]), float(miss / belief.log_std[place])
+            forecast = (
+                1.0 - float(belief.p_feasible[place]),
+                float(belief.log_throughput.mean[place]),
+            )
         super().tell(configuration, outcome)
         self._forecasts.append(forecast)
 
@@ -252,12 +250,9 @@ class ParaboltOptimizer(Optimizer):
         # Of a very large set, all that was looked at may have been tried.
         if not left.any() or (self._is_doubtful() and self.rng.random() < 0.5):
             return self._random_row(available)
-        mean, std = belief.log_throughput, belief.log_std
-        if self._pending:
-            mean, std = self._fantasy(belief)
-        best = self._best_log_throughput()
-        value = mean if best is None else log_expected_improvement(mean, std, best)
-        value = value + self._caution() * np.log(np.maximum(belief.p_feasible, _TINY))
+        throughput = self._fantasy(belief) if self._pending else belief.log_throughput
+        value = throughput.mean if throughput.best is None else _log_gain(throughput)
+        value = value + self._caution() * np.log(belief.p_feasible)
         return int(belief.rows[np.argmax(np.where(left, value, -np.inf))])
 
     def _recommended_row(self) -> int | None:
@@ -270,7 +265,9 @@ class ParaboltOptimizer(Optimizer):
         known = rows[np.isin(rows, belief.rows)]
         if len(known) == 0:
             return self.history.best_feasible_row()
-        return int(known[np.argmax(belief.log_throughput[np.searchsorted(belief.rows, known)])])
+        return int(
+            known[np.argmax(belief.log_throughput.mean[np.searchsorted(belief.rows, known)])]
+        )
 
     def _believe(self) -> Belief:
         outcomes = self.history.outcomes
@@ -278,20 +275,22 @@ class ParaboltOptimizer(Optimizer):
         if len(outcomes):
             told = self.space.encoded[self.history.rows]
             calibration = self._prior.fit(Evidence(self.space.instance, told, outcomes))
-        mean, std = self._throughput.posterior(*self._finished())
         predicted = CostModel(self.space.instance, calibration).predict(
             self.space.encoded[self._looked_at]
         )
-        risk = np.clip(predicted.p_oom, _TINY, 1.0 - _TINY)
         return Belief(
             rows=self._looked_at,
-            log_throughput=mean,
-            log_std=std,
-            p_feasible=1.0 - self._risk(risk),
+            log_throughput=self._throughput.posterior(*self._finished()),
+            p_feasible=1.0 - self._risk(predicted.p_oom),
             peak_memory_gb=predicted.peak_memory_gb,
-            risk_forecast=risk,
             calibration=calibration,
         )
+
+    def _risk(self, predicted: FloatArray) -> FloatArray:
+        counted = self.history.is_oom | self.history.is_feasible
+        counted &= np.isin(self.history.rows, self._looked_at)
+        at = np.searchsorted(self._looked_at, self.history.rows[counted])
+        return failure_probability(predicted, self._inputs, at, self.history.is_oom[counted])
 
     def _finished(self) -> tuple[IntArray, FloatArray]:
         """Places and log throughput of finished runs among the candidates looked at."""
@@ -300,66 +299,36 @@ class ParaboltOptimizer(Optimizer):
         places = np.searchsorted(self._looked_at, self.history.rows[used])
         return places, np.log(self.history.throughput[used])
 
-    def _fantasy(self, belief: Belief) -> tuple[FloatArray, FloatArray]:
+    def _fantasy(self, belief: Belief) -> Posterior:
         """The posterior as if what is pending had given exactly what is expected of it."""
         places, y = self._finished()
         pending = [p for p in map(self._place, self._pending) if p is not None]
         at = np.append(places, np.array(pending, dtype=np.int64))
-        return self._throughput.predict(at, np.append(y, belief.log_throughput[pending]))
-
-    def _best_log_throughput(self) -> float | None:
-        """The best finished run's log throughput, as the posterior sees it."""
-        places, y = self._finished()
-        return float(self.belief().log_throughput[places].max()) if len(places) else None
-
-    def _risk(self, predicted: FloatArray) -> FloatArray:
-        """Probability of failure: the cost model's, trusted as far as it was right, and neighbours.
-
-        The cost model's probability counts as much as `_RISK_WEIGHT` trials of the very candidate;
-        a trial of another counts by its kernel.
-        """
-        shift, trust = self._trust()
-        risk = expit(shift + trust * logit(predicted))
-        failed, finished = self.history.is_oom, self.history.is_feasible
-        known = (failed | finished) & np.isin(self.history.rows, self._looked_at)
-        at = self._inputs[np.searchsorted(self._looked_at, self.history.rows[known])]
-        near = Residual(1.0, _RISK_LENGTHSCALE).kernel(self._inputs, at)
-        blended: FloatArray = (_RISK_WEIGHT * risk + near @ failed[known]) / (
-            _RISK_WEIGHT + near.sum(axis=1)
-        )
-        return blended
+        return self._throughput.predict(at, np.append(y, belief.log_throughput.mean[pending]))
 
     def _caution(self) -> float:
-        """Weight of log P(feasible): 1, and more while too many trials run out of memory."""
-        counted = self.history.is_oom | self.history.is_feasible
-        share = float(self.history.is_oom[counted].sum() - 1.0) / max(int(counted.sum()), 1)
-        return 1.0 + _CAUTION * max(share - _OOM_BUDGET, 0.0)
+        """Weight of log P(feasible), larger while too many trials run out of memory."""
+        n_oom = int(self.history.is_oom.sum())
+        share = (n_oom - 1) / max(n_oom + int(self.history.is_feasible.sum()), 1)
+        return _CAUTION + _CAUTION_GROWTH * max(share - _OOM_BUDGET, 0.0)
 
     def _is_doubtful(self) -> bool:
-        """Whether the last few forecasts were so wrong that physics had better not lead."""
+        """Whether the last forecasts were so wrong that physics had better not lead."""
         failed, finished = self.history.is_oom, self.history.is_feasible
-        risk, miss = np.array(self._forecasts).reshape(-1, 2).T
-        misses = miss[finished & np.isfinite(miss)][-_N_FORECASTS:]
+        risk, expected = np.array(self._forecasts).reshape(-1, 2).T
         used = np.flatnonzero((failed | finished) & np.isfinite(risk))[-_N_FORECASTS:]
-        is_off = len(misses) >= 2 and bool(np.sqrt(np.mean(misses**2)) > _DOUBTFUL_MISS)
         share = float(failed[used].mean()) if len(used) >= 4 else 0.0
-        is_dying = share >= _DOUBTFUL_FAILURES and bool(2.0 * risk[used].mean() < share)
-        return is_off or is_dying
-
-    def _trust(self) -> tuple[float, float]:
-        """Shift and slope of the predicted log-odds of failure, from how forecasts turned out."""
-        forecasts = np.array([risk for risk, _ in self._forecasts])
-        failed, finished = self.history.is_oom, self.history.is_feasible
-        used = (failed | finished) & np.isfinite(forecasts)
-        X = np.stack([np.ones(used.sum()), logit(forecasts[used])], axis=1)
-        prior, w = np.array([0.0, 1.0]), np.array([0.0, 1.0])
-        precision = np.diag(_TRUST_STD**-2.0)
-        for _ in range(20):
-            p = expit(X @ w)
-            gradient = X.T @ (failed[used] - p) - precision @ (w - prior)
-            step = np.linalg.solve((X * (p * (1.0 - p))[:, None]).T @ X + precision, gradient)
-            w = w + step / max(1.0, float(np.abs(step).max()))
-        return float(w[0]), max(float(w[1]), 0.0)
+        if share >= _DOUBTFUL_FAILURES and 2.0 * risk[used].mean() < share:
+            return True
+        known = finished & np.isfinite(expected) & (self.history.throughput > 0.0)
+        y = np.log(self.history.throughput[known])
+        if len(y) < 3:
+            return False
+        so_far = np.cumsum(y)[:-1] / np.arange(1, len(y))
+        miss = (y - expected[known])[1:][-_N_FORECASTS:]
+        spread = (y[1:] - so_far)[-_N_FORECASTS:]
+        is_off = np.sqrt(np.mean(miss**2)) > _DOUBTFUL_MISS
+        return bool(is_off and (miss**2).sum() >= (spread**2).sum())
 
     def _place(self, row: int) -> int | None:
         place = int(np.searchsorted(self._looked_at, row))
@@ -381,3 +350,11 @@ class ParaboltOptimizer(Optimizer):
             excess = np.maximum(np.log(memory_gb / usable_gb), 0.0)
             score[block] = -np.log(step_time_s) - _EXCESS_COST * excess
         return np.sort(np.argpartition(-score, MAX_CANDIDATES)[:MAX_CANDIDATES])
+
+
+def _log_gain(throughput: Posterior) -> FloatArray:
+    """Log expected improvement (m,) of log throughput over the best finished run."""
+    assert throughput.best is not None
+    return log_expected_improvement(
+        throughput.mean, throughput.gain_std(), float(throughput.mean[throughput.best])
+    )

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 #: Noise of a run's mean log throughput; mean step times of repeated runs differ by a few tenths of
 #: a percent.
 NOISE_LOG_STD = 0.004
+#: What a configuration has for itself alone, such as where its ranks land.
+_OWN_LOG_STD = 0.002
 #: Grid of the residual's standard deviation, and its log-normal prior: a calibrated cost model errs
 #: by 3 to 8 %, and may err by anything.
 _STDS = np.geomspace(0.02, 0.64, 6)
@@ -60,10 +62,36 @@ class Residual:
     def kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """Covariance (n, m) of the residual between inputs A (n, d) and B (m, d)."""
         squares = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2.0 * A @ B.T
-        K: FloatArray = self.std**2 * np.exp(
-            -0.5 / self.lengthscale**2 * np.maximum(squares, 0.0)
-        )
+        K: FloatArray = self.std**2 * np.exp(-0.5 / self.lengthscale**2 * np.maximum(squares, 0.0))
         return K
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Posterior of log throughput at N candidates.
+
+    Attributes:
+        mean: (N,).
+        std: (N,).
+        best: The observed candidate with the largest mean; None without one.
+        shared: Covariance (N,) with the best one.
+    """
+
+    mean: FloatArray
+    std: FloatArray
+    best: int | None
+    shared: FloatArray
+
+    def gain_std(self) -> FloatArray:
+        """Standard deviation (N,) of a candidate's advantage over the best observed one.
+
+        What the two have in common cancels: a candidate that differs from the best in an inert knob
+        promises next to nothing, however uncertain both are.
+        """
+        if self.best is None:
+            return self.std
+        variance = self.std**2 + self.std[self.best] ** 2 - 2.0 * self.shared
+        return np.sqrt(np.maximum(variance, 1e-10))
 
 
 class ThroughputModel:
@@ -89,8 +117,8 @@ class ThroughputModel:
         self.residual = Residual(std=std_median)
         self.z = belief.mean
 
-    def posterior(self, at: IntArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation (N,) of the noiseless log throughput.
+    def posterior(self, at: IntArray, y: FloatArray) -> Posterior:
+        """Posterior of the noiseless log throughput.
 
         Args:
             at: Candidates that were observed, (n,); repeats are allowed.
@@ -100,24 +128,29 @@ class ThroughputModel:
         for _ in range(_MODE_STEPS if len(at) else 0):
             prior_mean, J = self._linearized(at)
             self.residual = self._best_residual(at, y - prior_mean, J)
-            L, a = self._solved(at, y - prior_mean, J, self.residual)
+            _, a = self._solved(at, y - prior_mean, J, self.residual)
             # The mode of z given the residual's covariance, where the next linearisation starts.
             self.z = self._belief.mean + self._belief.covariance @ J.T @ a
         return self.predict(at, y)
 
-    def predict(self, at: IntArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def predict(self, at: IntArray, y: FloatArray) -> Posterior:
         """As `posterior`, at the linearisation and the residual of its last call."""
-        everything = np.arange(len(self._features))
-        mean, J = self._linearized(everything)
+        mean, J = self._linearized(np.arange(len(self._features)))
         JS = J @ self._belief.covariance
-        variance = np.einsum("nk,nk->n", JS, J) + self.residual.std**2
+        variance = np.einsum("nk,nk->n", JS, J) + self.residual.std**2 + _OWN_LOG_STD**2
+        best, shared = None, np.zeros_like(mean)
         if len(at):
             L, a = self._solved(at, y - mean[at], J[at], self.residual)
             K = JS @ J[at].T + self.residual.kernel(self._inputs, self._inputs[at])
+            K[at] += _OWN_LOG_STD**2 * (at[:, None] == at)
             mean = mean + K @ a
-            V = solve_triangular(L, K.T, lower=True, overwrite_b=True, check_finite=False)
+            V = solve_triangular(L, K.T, lower=True, check_finite=False)
             variance = variance - np.einsum("ij,ij->j", V, V)
-        return mean, np.sqrt(np.maximum(variance, 1e-10))
+            best = int(at[np.argmax(mean[at])])
+            shared = JS @ J[best] + self.residual.kernel(self._inputs, self._inputs[[best]])[:, 0]
+            shared -= V.T @ V[:, best]
+            shared[best] = variance[best]
+        return Posterior(mean, np.sqrt(np.maximum(variance, 1e-10)), best, shared)
 
     def _linearized(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Prior mean (n,) and derivatives (n, k) of log throughput, linearised at z."""
@@ -130,6 +163,7 @@ class ThroughputModel:
     ) -> tuple[FloatArray, FloatArray]:
         X = self._inputs[at]
         A = J @ self._belief.covariance @ J.T + residual.kernel(X, X)
+        A += _OWN_LOG_STD**2 * (at[:, None] == at)
         A.flat[:: len(at) + 1] += NOISE_LOG_STD**2
         L = cholesky(A, lower=True, check_finite=False)
         return L, cho_solve((L, True), offset, check_finite=False)
