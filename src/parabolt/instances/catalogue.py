@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import MISSING, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -85,8 +86,9 @@ def _folder() -> Traversable:
 
 
 def _section(table: Any, key: str, of: type) -> Any:
-    fields = set(of.__dataclass_fields__)  # type: ignore[attr-defined]
-    _expect_keys(f"[{key}]", table, fields, set())
+    known = fields(of)
+    required = {field.name for field in known if field.default is MISSING}
+    _expect_keys(f"[{key}]", table, required, {field.name for field in known})
     try:
         return of(**table)
     except InstanceError as error:

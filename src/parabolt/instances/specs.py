@@ -20,40 +20,101 @@ if TYPE_CHECKING:
 class ModelShape:
     """Shape of a decoder-only transformer.
 
+    The optional fields matter to the cost model only; None stands for "not stated".
+
     Attributes:
         n_layers: Transformer layers.
         n_heads: Attention heads.
         hidden_size: Width of the residual stream.
         ffn_size: Inner width of the feed-forward block.
+        n_kv_heads: Key-value heads; None for one per attention head.
+        head_size: Width of a head; None for hidden_size / n_heads.
+        vocabulary: Entries of the embedding table.
+        is_gated: Whether the feed-forward block has a gate (three matrices), as in SwiGLU.
+        is_tied: Whether the output projection is the embedding table.
+
+    Raises:
+        InstanceError: For a size that cannot be, or heads that don't divide.
     """
 
     n_layers: int
     n_heads: int
     hidden_size: int
     ffn_size: int
+    n_kv_heads: int | None = None
+    head_size: int | None = None
+    vocabulary: int | None = None
+    is_gated: bool = True
+    is_tied: bool = False
 
     def __post_init__(self) -> None:
-        _require_positive_ints(self)
+        _require_positive_ints(self, "n_layers", "n_heads", "hidden_size", "ffn_size")
+        _require_positive_ints(self, *_stated(self, "n_kv_heads", "head_size", "vocabulary"))
+        _require_bools(self, "is_gated", "is_tied")
+        if self.head_size is None and self.hidden_size % self.n_heads:
+            raise InstanceError(
+                f"n_heads: expected a divisor of hidden_size {self.hidden_size}, got "
+                f"{self.n_heads}; try stating head_size"
+            )
+        if self.n_kv_heads is not None and self.n_heads % self.n_kv_heads:
+            raise InstanceError(
+                f"n_kv_heads: expected a divisor of the {self.n_heads} heads, got {self.n_kv_heads}"
+            )
+
+    @property
+    def query_size(self) -> int:
+        """Width of all queries: heads x head size."""
+        return self.n_heads * (self.head_size or self.hidden_size // self.n_heads)
+
+    @property
+    def kv_size(self) -> int:
+        """Width of all keys, which is that of all values."""
+        return self.query_size // self.n_heads * (self.n_kv_heads or self.n_heads)
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """GPUs, hosts and memory.
+    """GPUs, hosts, memory and links.
+
+    The optional fields matter to the cost model only. None stands for "not stated": the figure of
+    `gpu` is taken, or that of an assumed GPU, which is then told.
 
     Attributes:
         n_gpus: GPUs in all.
         n_hosts: Hosts, each with the same number of GPUs.
         memory_gb: Memory of one GPU in GB.
+        gpu: Name of the GPU in the hardware catalogue.
+        peak_bf16_tflops: Dense bf16 peak of a GPU in TFLOP/s.
+        hbm_gb_per_s: Memory bandwidth of a GPU in GB/s.
+        intra_host_gb_per_s: Link bandwidth of a GPU within its host, one direction, GB/s.
+        inter_host_gb_per_s: Network bandwidth per GPU between hosts, one direction, GB/s.
+        intra_host_latency_us: Latency within a host in microseconds.
+        inter_host_latency_us: Latency between hosts in microseconds.
+
+    Raises:
+        InstanceError: For a figure that cannot be, such as no bandwidth.
     """
 
     n_gpus: int
     n_hosts: int
     memory_gb: float
+    gpu: str | None = None
+    peak_bf16_tflops: float | None = None
+    hbm_gb_per_s: float | None = None
+    intra_host_gb_per_s: float | None = None
+    inter_host_gb_per_s: float | None = None
+    intra_host_latency_us: float | None = None
+    inter_host_latency_us: float | None = None
 
     def __post_init__(self) -> None:
         _require_positive_ints(self, "n_gpus", "n_hosts")
-        if not _is_number(self.memory_gb) or not 0 < self.memory_gb < float("inf"):
-            raise InstanceError(f"memory_gb: expected a positive number, got {self.memory_gb!r}")
+        optional = [f.name for f in fields(self) if f.name.endswith(("_s", "_us", "tflops"))]
+        for name in ["memory_gb", *_stated(self, *optional)]:
+            number = getattr(self, name)
+            if not _is_number(number) or not 0 < number < float("inf"):
+                raise InstanceError(f"{name}: expected a positive number, got {number!r}")
+        if self.gpu is not None and not isinstance(self.gpu, str):
+            raise InstanceError(f"gpu: expected a name, got {self.gpu!r}")
         if self.n_gpus % self.n_hosts:
             raise InstanceError(
                 f"n_hosts: expected a divisor of the {self.n_gpus} GPUs, got {self.n_hosts}"
@@ -65,20 +126,58 @@ class Cluster:
         return self.n_gpus // self.n_hosts
 
 
+#: What is computed again in the backward pass instead of being stored: nothing; the whole of each
+#: layer; or the whole of each model chunk at once.
+RECOMPUTATIONS: tuple[str, ...] = ("none", "layer", "chunk")
+
+
 @dataclass(frozen=True)
 class Workload:
     """What is trained per iteration.
 
+    The optional fields matter to the cost model only.
+
     Attributes:
         sequence_length: Tokens per sequence.
         batch_size: Batch size as the data-set card states it.
+        tokens_per_iteration: Tokens of one iteration over all GPUs; None for
+            batch_size x sequence_length.
+        micro_batch_size: Sequences per micro-batch of a pipeline. None for the rule that an
+            iteration has pp x grad_accum micro-batches.
+        recomputation: One of `RECOMPUTATIONS`.
+        is_attention_fused: Whether attention never writes its scores (FlashAttention).
+        is_optimizer_sharded: Whether data-parallel ranks share the optimizer states where ZeRO is
+            off (Megatron-LM's distributed optimizer).
+        optimizer_state_bytes: Bytes per parameter of optimizer states and master weights.
+        gradient_bytes: Bytes per parameter of the gradient buffer.
+        weight_bytes: Bytes per parameter of the weights that are computed with (bf16: 2).
+
+    Raises:
+        InstanceError: For a figure that cannot be.
     """
 
     sequence_length: int
     batch_size: int
+    tokens_per_iteration: int | None = None
+    micro_batch_size: int | None = None
+    recomputation: str = "none"
+    is_attention_fused: bool = True
+    is_optimizer_sharded: bool = True
+    optimizer_state_bytes: int = 12
+    gradient_bytes: int = 4
+    weight_bytes: int = 2
 
     def __post_init__(self) -> None:
-        _require_positive_ints(self)
+        required = ("sequence_length", "batch_size")
+        bytes_ = ("optimizer_state_bytes", "gradient_bytes", "weight_bytes")
+        optional = _stated(self, "tokens_per_iteration", "micro_batch_size")
+        _require_positive_ints(self, *required, *bytes_, *optional)
+        _require_bools(self, "is_attention_fused", "is_optimizer_sharded")
+        if self.recomputation not in RECOMPUTATIONS:
+            raise InstanceError(
+                f"recomputation: expected one of {', '.join(RECOMPUTATIONS)}, "
+                f"got {self.recomputation!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -161,10 +260,20 @@ def _check_levels(instance: str, knob: str, sizes: tuple[int, ...]) -> None:
 
 
 def _require_positive_ints(value: object, *names: str) -> None:
-    for name in names or [f.name for f in fields(value)]:  # type: ignore[arg-type]
+    for name in names:
         number = getattr(value, name)
         if type(number) is not int or number <= 0:
             raise InstanceError(f"{name}: expected a positive whole number, got {number!r}")
+
+
+def _require_bools(value: object, *names: str) -> None:
+    for name in names:
+        if type(flag := getattr(value, name)) is not bool:
+            raise InstanceError(f"{name}: expected true or false, got {flag!r}")
+
+
+def _stated(value: object, *names: str) -> list[str]:
+    return [name for name in names if getattr(value, name) is not None]
 
 
 def _is_number(value: object) -> bool:

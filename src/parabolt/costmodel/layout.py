@@ -1,0 +1,131 @@
+"""Where a configuration puts its work: group sizes, placement, micro-batches and shards.
+
+Groups are placed innermost first, in the order tensor, context, data, pipeline (as Megatron-LM
+does), so that a group that fits in a host stays in it. All arrays are (n,) float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from parabolt.costmodel.setting import Setting
+    from parabolt.outcome import BoolArray, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Derived columns of n configurations.
+
+    Attributes:
+        setting: The instance's numbers.
+        dp: Data-parallel size.
+        tp: Tensor-parallel size.
+        pp: Pipeline stages.
+        cp: Context-parallel size.
+        chunks: Model chunks per stage.
+        bucket: Gradient bucket in parameters; the knob's "MB" count parameters (1e6 each), as the
+            bucket size of Megatron-LM does.
+        is_sp: Whether sequence parallelism is on (sp > 1); its size follows tp.
+        is_z0: ZeRO stage 0: optimizer states sharded, gradients and weights not.
+        is_z2: ZeRO stage 2: gradients sharded too.
+        is_z3: ZeRO stage 3: weights sharded too.
+        n_shards: Ranks that share optimizer states: dp x cp.
+        n_micro: Micro-batches per iteration.
+        rank_tokens: Tokens of an iteration that one context rank of one replica sees.
+        micro_tokens: The same, of one micro-batch.
+        stage_layers: Layers per stage.
+        chunk_layers: Layers per model chunk.
+        stage_parameters: Parameters of a GPU on the heaviest stage.
+        bubble: Idle time of the pipeline as a fraction of its work.
+    """
+
+    setting: Setting
+    dp: FloatArray
+    tp: FloatArray
+    pp: FloatArray
+    cp: FloatArray
+    chunks: FloatArray
+    bucket: FloatArray
+    is_sp: BoolArray
+    is_z0: BoolArray
+    is_z2: BoolArray
+    is_z3: BoolArray
+    n_shards: FloatArray
+    n_micro: FloatArray
+    rank_tokens: FloatArray
+    micro_tokens: FloatArray
+    stage_layers: FloatArray
+    chunk_layers: FloatArray
+    stage_parameters: FloatArray
+    bubble: FloatArray
+
+    @classmethod
+    def of(cls, setting: Setting, sizes: Any) -> Layout:
+        """The layout of raw sizes, columns (n,) such as a `Sizes` has."""
+        dp, tp, pp, cp, chunks, bucket, accum = (
+            np.asarray(getattr(sizes, name), dtype=np.float64)
+            for name in ("dp", "tp", "pp", "cp", "chunks", "bucket", "grad_accum")
+        )
+        zero = np.asarray(sizes.zero)
+        n_shards = dp * cp
+        rank_tokens = setting.tokens / n_shards
+        if setting.micro_batch is None:
+            n_micro = pp * accum
+        else:
+            n_micro = np.maximum(1.0, setting.tokens / (dp * setting.micro_batch))
+        layers = setting.n_layers / pp
+        tables = np.where(pp == 1.0, setting.n_embeddings, 1.0) * setting.embedding_parameters
+        return cls(
+            setting, dp, tp, pp, cp, chunks, 1e6 * bucket,
+            np.asarray(sizes.sp) > 1, zero == 0, zero == 2, zero == 3,
+            n_shards, n_micro, rank_tokens, rank_tokens / n_micro, layers, layers / chunks,
+            (layers * setting.layer_parameters + tables) / tp,
+            bubble(pp, chunks, n_micro),
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.dp)
+
+    def in_host(self, inner: FloatArray, size: FloatArray) -> FloatArray:
+        """Ranks of a group that share a host, where `inner` GPUs lie between neighbours."""
+        return np.clip(self.setting.gpus_per_host / inner, 1.0, size)
+
+    def bandwidth(self, inner: FloatArray, size: FloatArray) -> FloatArray:
+        """Byte/s that a rank gets through a ring over a group.
+
+        A ring within a host runs at link speed (on a mesh, at the share of the links that lead to
+        the group). A ring across hosts leaves each host through the network cards of all ranks
+        that the group has there, and is never faster than within.
+        """
+        hardware, near = self.setting.hardware, self.in_host(inner, size)
+        links = hardware.intra_host_byte_per_s
+        if hardware.is_mesh:
+            others = max(self.setting.gpus_per_host - 1, 1)
+            within = links * np.maximum(np.minimum(near, others + 1) - 1.0, 1.0) / others
+        else:
+            within = np.full(len(size), links)
+        across = np.minimum(within, near * hardware.inter_host_byte_per_s)
+        return np.where(size > near, across, within)
+
+    def is_across(self, inner: FloatArray, size: FloatArray) -> BoolArray:
+        """Whether a group spans hosts."""
+        return np.greater(size * inner, self.setting.gpus_per_host) & (size > 1.0)
+
+    def latency(self, inner: FloatArray, size: FloatArray) -> FloatArray:
+        """Seconds per message of a group: that of the slowest link in it."""
+        hardware = self.setting.hardware
+        across = self.is_across(inner, size)
+        return np.where(across, hardware.inter_host_latency_s, hardware.intra_host_latency_s)
+
+
+def bubble(pp: FloatArray, chunks: FloatArray, n_micro: FloatArray) -> FloatArray:
+    """Idle fraction of a 1F1B pipeline, interleaved with `chunks` > 1.
+
+    (pp - 1) / (chunks x micro-batches) of the work of all micro-batches (arXiv 2104.04473,
+    section 2.2); dimensionless.
+    """
+    return (pp - 1.0) / (chunks * n_micro)

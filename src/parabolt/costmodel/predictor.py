@@ -1,0 +1,164 @@
+"""The cost model of an instance: step time, peak memory and P(OOM) of any configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import expit, ndtri
+
+from parabolt.costmodel.calibration import Calibration
+from parabolt.costmodel.crash import crash_features
+from parabolt.costmodel.evidence import sizes_of
+from parabolt.costmodel.explanation import Explanation
+from parabolt.costmodel.failure import oom_probability
+from parabolt.costmodel.layout import Layout
+from parabolt.costmodel.likelihood import log_sum
+from parabolt.costmodel.memory import (
+    GB, MEMORY_TERMS, active_features, last_stage_share, memory_features, peak_bytes,
+)  # fmt: skip
+from parabolt.costmodel.setting import Setting
+from parabolt.costmodel.step_time import TIME_TERMS, time_features
+from parabolt.space.knobs import KNOBS
+from parabolt.space.rules import Sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from parabolt.instances.specs import Instance
+    from parabolt.outcome import FloatArray
+    from parabolt.space.configuration import Configuration
+
+#: Rows per block, so that intermediate columns stay in a core's cache.
+_BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What the model says of n configurations; arrays (n,) float64.
+
+    Attributes:
+        step_time_s: Median seconds per iteration.
+        log_time_std: Standard deviation of its logarithm: coefficients and scatter.
+        peak_memory_gb: Median peak memory in GB (2^30 bytes).
+        log_memory_std: Standard deviation of its logarithm.
+        p_oom: Probability that the run dies, of memory or otherwise.
+    """
+
+    step_time_s: FloatArray
+    log_time_std: FloatArray
+    peak_memory_gb: FloatArray
+    log_memory_std: FloatArray
+    p_oom: FloatArray
+
+    @property
+    def throughput(self) -> FloatArray:
+        """Median iterations per second."""
+        return 1.0 / self.step_time_s
+
+    def throughput_interval(self, coverage: float = 0.9) -> tuple[FloatArray, FloatArray]:
+        """Central interval of the throughput in iterations per second."""
+        reach = np.exp(float(ndtri(0.5 + 0.5 * coverage)) * self.log_time_std)
+        return self.throughput / reach, self.throughput * reach
+
+
+class CostModel:
+    """Step time and memory of an instance's configurations.
+
+    Args:
+        instance: The instance.
+        calibration: Belief about the coefficients; what specifications say by default.
+
+    Raises:
+        UnknownNameError: If the instance names a GPU that the catalogue doesn't have.
+    """
+
+    def __init__(self, instance: Instance, calibration: Calibration | None = None) -> None:
+        self.instance = instance
+        self.setting = Setting.of(instance)
+        self.calibration = calibration or Calibration.prior()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the instance doesn't state and the model had to assume."""
+        return self.setting.assumptions
+
+    def layout(self, X: npt.ArrayLike | Sequence[Configuration] | Sizes) -> Layout:
+        """The layout of configurations, encoded rows (n, d), or columns of raw sizes."""
+        return Layout.of(self.setting, sizes_of(self.instance, X))
+
+    def predict(self, X: npt.ArrayLike | Sequence[Configuration] | Sizes) -> Prediction:
+        """Step time, memory and P(OOM), with uncertainty."""
+        x = self.layout(X)
+        log_time, time_jacobian = log_sum(time_features(x), self.calibration.time.mean)
+        log_peak, memory_variance = self._log_peak(x)
+        time = self.calibration.time
+        return Prediction(
+            np.exp(log_time),
+            np.sqrt(time.variance(time_jacobian) + time.scatter**2),
+            np.exp(log_peak),
+            np.sqrt(memory_variance),
+            self._p_failure(x, log_peak, memory_variance),
+        )
+
+    def log_throughput(
+        self, X: npt.ArrayLike | Sequence[Configuration] | Sizes
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean log throughput (n,) and its derivatives (n, k) by the log-coefficients.
+
+        With S = `calibration.time.covariance`, J S J^T is the prior covariance of a surrogate.
+        """
+        log_time, jacobian = log_sum(time_features(self.layout(X)), self.calibration.time.mean)
+        return -log_time, -jacobian
+
+    def point(self, X: npt.ArrayLike | Sequence[Configuration] | Sizes) -> tuple[FloatArray, FloatArray]:
+        """Median step time in seconds and peak memory in GB, (n,) each, as fast as it goes."""
+        sizes = sizes_of(self.instance, X)
+        n = len(sizes.dp)
+        time, memory = np.empty(n), np.empty(n)
+        for start in range(0, n, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            x = Layout.of(self.setting, _part(sizes, block))
+            time[block] = 0.0
+            for term, coefficient in zip(TIME_TERMS, np.exp(self.calibration.time.mean), strict=True):
+                time[block] += coefficient * term.of(x)
+            memory[block] = peak_bytes(x, np.exp(self.calibration.memory.mean)) / GB
+        return time, memory
+
+    def explain(self, configuration: Configuration) -> Explanation:
+        """Where a configuration's time and memory go, term by term."""
+        x = self.layout([configuration])
+        time = time_features(x)[0] * np.exp(self.calibration.time.mean)
+        coefficients = np.exp(self.calibration.memory.mean)
+        memory = active_features(memory_features(x), coefficients, last_stage_share(x))[0]
+        prediction = self.predict([configuration])
+        return Explanation(
+            configuration,
+            {t.name: float(s) for t, s in zip(TIME_TERMS, time, strict=True)},
+            {t.name: float(g) for t, g in zip(MEMORY_TERMS, memory * coefficients, strict=True)},
+            self.setting.capacity_gb,
+            float(prediction.log_time_std[0]),
+            float(prediction.log_memory_std[0]),
+            float(prediction.p_oom[0]),
+            self.assumptions,
+        )
+
+    def _log_peak(self, x: Layout) -> tuple[FloatArray, FloatArray]:
+        belief = self.calibration.memory
+        active = active_features(memory_features(x), np.exp(belief.mean), last_stage_share(x))
+        log_peak, jacobian = log_sum(active, belief.mean)
+        return log_peak, belief.variance(jacobian) + belief.scatter**2
+
+    def _p_failure(self, x: Layout, log_peak: FloatArray, variance: FloatArray) -> FloatArray:
+        c = self.calibration
+        log_capacity = np.log(np.full(len(x), self.setting.capacity_gb))
+        of_memory = oom_probability(log_peak, variance, log_capacity, c.usable, c.usable_log_std)
+        hazard = expit(crash_features(x) @ c.crash.mean)
+        return of_memory + (1.0 - of_memory) * hazard
+
+
+def _part(sizes: Any, block: slice) -> Sizes:
+    return Sizes({name: getattr(sizes, name)[block] for name in KNOBS})
