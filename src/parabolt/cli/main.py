@@ -10,6 +10,7 @@ import typer
 import parabolt
 from parabolt.cli.bench import bench
 from parabolt.cli.evaluate import evaluate
+from parabolt.cli.plan import plan
 from parabolt.cli.problems import problems
 from parabolt.cli.report import report
 from parabolt.cli.show import show
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command()(problems)
 app.command()(show)
 app.command()(evaluate)
+app.command()(plan)
 app.command()(bench)
 app.command()(report)
 app.add_typer(study, name="study")

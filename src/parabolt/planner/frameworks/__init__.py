@@ -1,0 +1,1 @@
+"""Launch settings of training frameworks, one file each."""

@@ -1,0 +1,188 @@
+"""The plan: configurations of a lattice, ranked by predicted throughput among those that fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parabolt.costmodel.predictor import CostModel
+from parabolt.errors import OptionError
+from parabolt.planner.frameworks.registry import launches
+from parabolt.planner.request import n_micro_batches, plan_rules
+from parabolt.space.configuration import Configuration
+from parabolt.space.knobs import KNOBS
+from parabolt.space.lattice import enumerate_lattice
+from parabolt.space.rules import Sizes
+
+if TYPE_CHECKING:
+    from parabolt.costmodel.calibration import Calibration
+    from parabolt.costmodel.evidence import Evidence
+    from parabolt.costmodel.explanation import Explanation
+    from parabolt.costmodel.predictor import Prediction
+    from parabolt.instances.specs import Instance
+    from parabolt.outcome import IntArray
+    from parabolt.planner.frameworks.launch import Launch
+
+#: Candidates whose uncertainty is worked out: this many times those asked for, best first.
+_SHORTLIST = 20
+
+
+@dataclass(frozen=True)
+class PlannedConfiguration:
+    """One line of a plan. All figures are predictions.
+
+    Attributes:
+        configuration: The configuration.
+        n_micro_batches: Micro-batches per iteration of a replica.
+        throughput: Iterations per second, median.
+        throughput_low: Lower end of the central 90 % interval.
+        throughput_high: Upper end.
+        tokens_per_s: Tokens per second over all GPUs.
+        peak_memory_gb: Peak memory in GB, median.
+        p_oom: Probability that the run dies.
+        explanation: Where time and memory go, and what bounds the configuration.
+        launches: Launch settings by framework.
+    """
+
+    configuration: Configuration
+    n_micro_batches: int
+    throughput: float
+    throughput_low: float
+    throughput_high: float
+    tokens_per_s: float
+    peak_memory_gb: float
+    p_oom: float
+    explanation: Explanation
+    launches: tuple[Launch, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "configuration": self.configuration.as_dict(),
+            "n_micro_batches": self.n_micro_batches,
+            "throughput": self.throughput,
+            "throughput_interval_90": [self.throughput_low, self.throughput_high],
+            "tokens_per_s": self.tokens_per_s,
+            "peak_memory_gb": self.peak_memory_gb,
+            "p_oom": self.p_oom,
+            "explanation": self.explanation.as_dict(),
+            "launches": [launch.as_dict() for launch in self.launches],
+            "source": "predicted",
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A ranked list of configurations.
+
+    Attributes:
+        entries: The best configurations within the risk, best first; of those that differ only in
+            the bucket, the best.
+        n_candidates: Configurations that were compared.
+        n_fitting: Those whose median peak is within the memory.
+        n_trials: Trials that the model was calibrated with.
+        assumptions: What had to be assumed.
+    """
+
+    entries: tuple[PlannedConfiguration, ...]
+    n_candidates: int
+    n_fitting: int
+    n_trials: int
+    assumptions: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "entries": [entry.as_dict() for entry in self.entries],
+            "n_candidates": self.n_candidates,
+            "n_fitting": self.n_fitting,
+            "n_trials": self.n_trials,
+            "assumptions": list(self.assumptions),
+        }
+
+
+def make_plan(
+    instance: Instance,
+    *,
+    calibration: Calibration | None = None,
+    trials: Evidence | None = None,
+    n_best: int = 5,
+    max_risk: float = 0.1,
+) -> Plan:
+    """Ranks the configurations of an instance.
+
+    Every configuration of the lattice gets a median step time and peak; the fastest that fit get
+    their uncertainty, and those whose P(OOM) is too high are left out.
+
+    Args:
+        instance: From `plan_instance`.
+        calibration: Belief about the coefficients; what specifications say by default.
+        trials: Trials of this very instance to calibrate with.
+        n_best: Length of the list.
+        max_risk: Largest acceptable P(OOM).
+
+    Returns:
+        The plan; it has no entries where nothing fits.
+
+    Raises:
+        OptionError: For a length or a risk outside what is allowed.
+    """
+    if type(n_best) is not int or n_best < 1:
+        raise OptionError(f"n_best: expected a positive whole number, got {n_best!r}")
+    if not 0.0 < max_risk <= 1.0:
+        raise OptionError(f"max_risk: expected a probability above 0, got {max_risk!r}")
+    model = CostModel(instance, calibration)
+    if trials is not None:
+        model = CostModel(instance, model.calibration.fit(trials))
+    sizes = enumerate_lattice(dict(instance.levels), plan_rules(instance))
+    step_time_s, peak_gb = model.point(_columns(sizes))
+    fits = peak_gb <= model.setting.capacity_gb
+    order = np.argsort(np.where(fits, step_time_s, np.inf), kind="stable")[: int(fits.sum())]
+    shortlist = sizes[order[: _SHORTLIST * n_best]]
+    prediction = model.predict(_columns(shortlist))
+    chosen = _without_bucket_twins(shortlist, np.flatnonzero(prediction.p_oom <= max_risk))
+    return Plan(
+        tuple(_entry(model, shortlist, prediction, row) for row in chosen[:n_best]),
+        len(sizes),
+        int(fits.sum()),
+        model.calibration.n_trials,
+        model.assumptions,
+    )
+
+
+def _without_bucket_twins(sizes: IntArray, rows: IntArray) -> list[int]:
+    """Rows of `sizes` that don't differ from an earlier one in the bucket alone."""
+    rest = np.delete(sizes, list(KNOBS).index("bucket"), axis=1)
+    seen: set[bytes] = set()
+    kept = []
+    for row in map(int, rows):
+        if (key := rest[row].tobytes()) not in seen:
+            seen.add(key)
+            kept.append(row)
+    return kept
+
+
+def _entry(
+    model: CostModel, sizes: IntArray, prediction: Prediction, row: int
+) -> PlannedConfiguration:
+    configuration = Configuration(**dict(zip(KNOBS, map(int, sizes[row]), strict=True)))
+    low, high = prediction.throughput_interval(0.9)
+    throughput = float(prediction.throughput[row])
+    return PlannedConfiguration(
+        configuration,
+        n_micro_batches(model.instance.workload, configuration.dp),
+        throughput,
+        float(low[row]),
+        float(high[row]),
+        throughput * model.setting.tokens,
+        float(prediction.peak_memory_gb[row]),
+        float(prediction.p_oom[row]),
+        model.explain(configuration),
+        launches(model.instance, configuration),
+    )
+
+
+def _columns(sizes: IntArray) -> Sizes:
+    return Sizes({name: sizes[:, i] for i, name in enumerate(KNOBS)})

@@ -1,0 +1,150 @@
+"""What is to be planned, read from the words of a command line."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from parabolt.errors import InstanceError
+from parabolt.instances.hardware import load_gpu
+from parabolt.instances.specs import Cluster, Instance, Workload
+from parabolt.space.rules import Rule
+
+if TYPE_CHECKING:
+    from parabolt.instances.specs import ModelShape
+
+_CLUSTER = re.compile(r"(\d+)\s*x\s*(\d+)\s+(\S+)")
+_MAX_PP, _MAX_CP = 64, 64
+_CHUNKS, _BUCKETS, _ZERO = (1, 2, 4, 8), (64, 128, 256, 512), (0, 2, 3)
+#: Bucket of configurations in which it does nothing.
+_INERT_BUCKET = 256
+
+
+def parse_cluster(text: str) -> Cluster:
+    """The cluster that `HOSTSxGPUS gpu` describes, such as `16x4 h100-96gb`.
+
+    Raises:
+        InstanceError: If the text isn't of that form.
+        UnknownNameError: If the catalogue has no such GPU.
+    """
+    match = _CLUSTER.fullmatch(text.strip())
+    if match is None:
+        raise InstanceError(
+            f'cluster: expected HOSTSxGPUS and a GPU, got {text!r}; try "16x4 h100-96gb"'
+        )
+    n_hosts, gpus_per_host, gpu = int(match[1]), int(match[2]), match[3].lower()
+    memory_gb = load_gpu(gpu).memory_gb
+    return Cluster(n_hosts * gpus_per_host, n_hosts, memory_gb, gpu=gpu)
+
+
+def plan_instance(model: ModelShape, cluster: Cluster, workload: Workload) -> Instance:
+    """The instance whose lattice is planned over: all knobs at all sizes that can make sense.
+
+    Args:
+        model: Model.
+        cluster: Cluster; its GPUs, and those of a host, must be powers of two.
+        workload: Workload; `micro_batch_size` must be stated.
+
+    Raises:
+        InstanceError: If the GPU count isn't a power of two, or no micro-batch size is stated.
+    """
+    for name, n in (("n_gpus", cluster.n_gpus), ("GPUs per host", cluster.gpus_per_host)):
+        if n & (n - 1):
+            raise InstanceError(f"{name}: expected a power of two, as every knob has one, got {n}")
+    if workload.micro_batch_size is None:
+        raise InstanceError("micro_batch_size: expected a number of sequences, got none; try 1")
+    n, host = cluster.n_gpus, cluster.gpus_per_host
+    levels = {
+        "dp": _powers(n),
+        "tp": _powers(min(n, host)),
+        "pp": _powers(min(n, model.n_layers, _MAX_PP)),
+        "cp": _powers(min(n, _MAX_CP)),
+        "sp": _powers(min(n, host)),
+        "bucket": _BUCKETS,
+        "zero": _ZERO,
+        "chunks": _CHUNKS,
+        "grad_accum": (1,),
+    }
+    return Instance("plan", model, cluster, workload, tuple(levels.items()))
+
+
+def plan_rules(instance: Instance) -> tuple[Rule, ...]:
+    """The rules of an instance, and those that keep a plan free of twins and impossible splits."""
+    return (
+        *instance.rules,
+        _whole_micro_batches(instance.workload),
+        _interleaving(instance.workload),
+        _context(instance.workload),
+        _kv_heads(instance.model),
+        _sequence_parallel_in_full(),
+        _inert_bucket(),
+    )
+
+
+def n_micro_batches(workload: Workload, dp: int) -> int:
+    """Micro-batches per iteration of a replica: batch / (dp x micro-batch size)."""
+    return workload.batch_size // (dp * (workload.micro_batch_size or 1))
+
+
+def _powers(largest: int) -> tuple[int, ...]:
+    return tuple(1 << i for i in range(largest.bit_length()))
+
+
+def _whole_micro_batches(workload: Workload) -> Rule:
+    batch, micro = workload.batch_size, workload.micro_batch_size or 1
+    return Rule(
+        "whole_micro_batches",
+        ("dp",),
+        lambda c: batch % (c.dp * micro) == 0,
+        lambda c: f"dp {c.dp} x micro-batch {micro} does not divide the batch of {batch}",
+    )
+
+
+def _interleaving(workload: Workload) -> Rule:
+    batch, micro = workload.batch_size, workload.micro_batch_size or 1
+    return Rule(
+        "interleaving",
+        ("dp", "pp", "chunks"),
+        lambda c: (c.chunks == 1) | ((batch // (c.dp * micro)) % c.pp == 0),
+        lambda c: f"chunks {c.chunks} needs micro-batches that pp {c.pp} divides",
+    )
+
+
+def _context(workload: Workload) -> Rule:
+    length = workload.sequence_length
+    return Rule(
+        "context",
+        ("cp",),
+        lambda c: (c.cp == 1) | (length % (2 * c.cp) == 0),
+        lambda c: f"2 x cp {c.cp} does not divide the sequence of {length} tokens",
+    )
+
+
+def _kv_heads(model: ModelShape) -> Rule:
+    n_heads = model.n_kv_heads or model.n_heads
+    return Rule(
+        "kv_heads",
+        ("tp",),
+        lambda c: (n_heads % c.tp == 0) | (c.tp % n_heads == 0),
+        lambda c: f"tp {c.tp} and the {n_heads} key-value heads do not divide each other",
+    )
+
+
+def _sequence_parallel_in_full() -> Rule:
+    return Rule(
+        "sequence_parallel_in_full",
+        ("tp", "sp"),
+        lambda c: (c.sp == 1) | (c.sp == c.tp),
+        lambda c: f"sp {c.sp} is neither 1 nor tp {c.tp}, which is all that frameworks offer",
+    )
+
+
+def _inert_bucket() -> Rule:
+    return Rule(
+        "inert_bucket",
+        ("bucket", "zero"),
+        lambda c: (c.zero != 0) | (c.bucket == _INERT_BUCKET),
+        lambda c: f"bucket {c.bucket} does nothing with ZeRO 0; {_INERT_BUCKET} stands for all",
+    )
+
+

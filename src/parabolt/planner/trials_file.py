@@ -1,0 +1,110 @@
+"""Trials from a CSV file: one line per run, with its knobs and what it gave."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parabolt.costmodel.evidence import Evidence
+from parabolt.errors import InvalidConfigurationError, ParaboltError, TableError
+from parabolt.outcome import Outcome, Outcomes, Source, Status
+from parabolt.space.configuration import Configuration
+from parabolt.space.knobs import KNOBS
+
+if TYPE_CHECKING:
+    import os
+
+    from parabolt.instances.specs import Instance
+
+#: Columns beside the knobs.
+_OUTPUTS = ("status", "throughput", "step_time_s", "peak_memory_gb")
+
+
+def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
+    """Reads trials of an instance.
+
+    Columns: the knobs by name with raw sizes (`dp,tp,pp,cp,sp,bucket,zero,chunks`; one left out is
+    neutral), `status` (`ok` or `oom`, ...), `throughput` in iterations/s or `step_time_s`, and
+    optionally `peak_memory_gb` in GB of 2^30 bytes. Empty cells are unknown.
+
+    Raises:
+        TableError: If the file can't be read, or a line is no trial; with its line number.
+    """
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            _check_header(path, reader.fieldnames or [])
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TableError(f"cannot read {path}: {error}") from error
+    configurations, outcomes = [], []
+    for line, row in enumerate(rows, start=2):
+        try:
+            configuration = Configuration.from_dict(
+                {k: _whole(k, row[k]) for k in KNOBS if row.get(k)}
+            )
+            instance.check(configuration)
+            outcomes.append(_outcome(row, instance.cluster.memory_gb))
+        except ParaboltError as error:
+            raise TableError(f"{path}, line {line}: {error}") from error
+        configurations.append(configuration)
+    return Evidence(instance, configurations, Outcomes.of(outcomes))
+
+
+def _check_header(path: str | os.PathLike[str], names: list[str] | tuple[str, ...]) -> None:
+    known = [*KNOBS, *_OUTPUTS]
+    if unknown := [name for name in names if name not in known]:
+        raise TableError(f"{path}: expected columns among {', '.join(known)}, got {unknown}")
+    missing = [name for name in ("bucket", "status") if name not in names]
+    if missing or not {"throughput", "step_time_s"} & set(names):
+        raise TableError(
+            f"{path}: expected the columns bucket, status, and throughput or step_time_s, "
+            f"got {', '.join(names)}"
+        )
+
+
+def _outcome(row: dict[str, str], capacity_gb: float) -> Outcome:
+    try:
+        status = Status(row["status"] or "")
+    except ValueError as error:
+        raise TableError(
+            f"status: expected one of {', '.join(Status)}, got {row['status']!r}"
+        ) from error
+    if status is Status.OOM:
+        return Outcome.oom()
+    if status is not Status.OK:
+        return Outcome(status)
+    step_time_s, throughput = _positive(row, "step_time_s"), _positive(row, "throughput")
+    if math.isnan(throughput):
+        throughput = 1.0 / step_time_s
+    if math.isnan(throughput):
+        raise TableError("throughput: expected a number where the run finished, got none")
+    peak = _positive(row, "peak_memory_gb")
+    return Outcome(
+        Status.OK,
+        throughput,
+        peak_memory_gb=peak,
+        memory_margin=peak / capacity_gb - 1.0,
+        throughput_source=Source.MEASURED,
+        memory_source=Source.NONE if math.isnan(peak) else Source.MEASURED,
+    )
+
+
+def _positive(row: dict[str, str], name: str) -> float:
+    text = row.get(name) or "nan"
+    try:
+        number = float(text)
+    except ValueError as error:
+        raise TableError(f"{name}: expected a number, got {text!r}") from error
+    if number <= 0.0 or math.isinf(number):
+        raise TableError(f"{name}: expected a positive number, got {text}")
+    return number
+
+
+def _whole(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InvalidConfigurationError(f"{name}: expected a whole number, got {text!r}") from error
