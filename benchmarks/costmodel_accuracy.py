@@ -19,7 +19,8 @@ import numpy as np
 from scipy.stats import rankdata, spearmanr
 
 from parabolt.costmodel.calibration import Calibration
-from parabolt.costmodel.evidence import Evidence
+from parabolt.costmodel.evidence import Evidence, pooled
+from parabolt.costmodel.likelihood import log_sum
 from parabolt.costmodel.predictor import CostModel
 from parabolt.instances.catalogue import load_instance
 from parabolt.instances.specs import Cluster, Instance, ModelShape, Workload
@@ -134,7 +135,7 @@ def few_trials(name: str, table: Table, draws: int) -> None:
             measures(table, Calibration.prior().fit(evidence(table, rows)))
             for rows in (rng.choice(len(table), n_trials, replace=False) for _ in range(draws))
         ]
-        spearman, mape, covered, memory, area = np.median(found, axis=0)
+        spearman, mape, _, memory, area = np.median(found, axis=0)
         low, high = np.quantile([f[0] for f in found], [0.1, 0.9])
         print(
             f"{name}, {n_trials} random trials, median of {draws} draws: Spearman {spearman:.3f} "
@@ -154,33 +155,27 @@ def auc(risk: FloatArray, failed: BoolArray) -> float:
 def vtrain(path: Path, file: str, draws: int) -> None:
     """Median error on the rows of a vTrain file that were not calibrated on, 10 % were."""
     items = [vtrain_evidence(row) for row in csv.DictReader(path.open(encoding="utf-8-sig"))]
-    truth = np.array([1.0 / item.outcomes.throughput[0] for item in items])
-    rng, errors, covered = np.random.default_rng(0), [], []
+    trials = pooled(items)
+    features, truth = trials.time, np.log(trials.step_time_s)
     start = Calibration.prior()
-    plain = np.array([predict_s(item, start)[0] for item in items])
+    plain = log_sum(features, start.time.mean)[0]
     print(
-        f"vTrain {file}, specifications only: MAPE {100 * np.abs(plain / truth - 1).mean():.1f} %, "
-        f"Spearman {spearmanr(plain, truth)[0]:.3f}"
+        f"vTrain {file}, specifications only: MAPE {100 * np.abs(np.expm1(plain - truth)).mean():.1f}"
+        f" %, Spearman {spearmanr(plain, truth)[0]:.3f}"
     )
-    for _ in range(min(draws, 30)):
-        order = rng.permutation(len(items))
-        used, rest = np.split(order, [round(0.1 * len(items))])
-        calibration = start.fit([items[i] for i in used])
-        found = np.array([predict_s(items[i], calibration) for i in rest])
-        errors.append(100 * float(np.abs(found[:, 0] / truth[rest] - 1).mean()))
-        inside = np.abs(np.log(found[:, 0] / truth[rest])) < 1.645 * found[:, 1]
-        covered.append(float(inside.mean()))
+    rng, errors, covered = np.random.default_rng(0), [], []
+    for _ in range(draws):
+        used, rest = np.split(rng.permutation(len(items)), [round(0.1 * len(items))])
+        time = start.fit([items[i] for i in used]).time
+        predicted, jacobian = log_sum(features[rest], time.mean)
+        error, std = predicted - truth[rest], np.sqrt(time.variance(jacobian) + time.scatter**2)
+        errors.append(100 * float(np.abs(np.expm1(error)).mean()))
+        covered.append(float((np.abs(error) < 1.645 * std).mean()))
     print(
         f"vTrain {file}, calibrated on {round(0.1 * len(items))} of {len(items)} rows, "
-        f"{len(errors)} draws: MAPE median {np.median(errors):.2f} %, mean {np.mean(errors):.2f} %, "
-        f"worst {max(errors):.2f} %; 90 % interval covers {np.mean(covered):.0%}"
+        f"{draws} draws: MAPE median {np.median(errors):.2f} %, mean {np.mean(errors):.2f} %, worst "
+        f"{max(errors):.2f} %; 90 % interval covers {np.mean(covered):.0%}"
     )
-
-
-def predict_s(item: Evidence, calibration: Calibration) -> tuple[float, float]:
-    """Step time in seconds of a trial's configuration, and the log standard deviation."""
-    found = CostModel(item.instance, calibration).predict(item.configurations)
-    return float(found.step_time_s[0]), float(found.log_time_std[0])
 
 
 def vtrain_evidence(row: dict[str, str]) -> Evidence:

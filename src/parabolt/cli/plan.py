@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,7 +27,7 @@ def plan(
     batch: Annotated[int, typer.Option(help="Sequences per iteration.")],
     micro_batch: Annotated[int, typer.Option(help="Sequences per micro-batch.")] = 1,
     recompute: Annotated[str, typer.Option(help="none, layer or chunk.")] = "layer",
-    trials: Annotated[Path | None, typer.Option(help="CSV of trials to calibrate with.")] = None,
+    trials: Annotated[str, typer.Option(help="CSV of trials to calibrate with.")] = "",
     top: Annotated[int, typer.Option(help="How many configurations to list.")] = 5,
     max_risk: Annotated[float, typer.Option(help="Largest acceptable P(OOM).")] = 0.1,
     explain: Annotated[bool, typer.Option("--explain", help="Break the best down.")] = False,
@@ -37,7 +36,7 @@ def plan(
     """Rank configurations by predicted throughput, with memory, risk and launch flags."""
     workload = Workload(seq, batch, micro_batch_size=micro_batch, recomputation=recompute)
     instance = plan_instance(load_model(model), parse_cluster(cluster), workload)
-    evidence = None if trials is None else read_trials(trials, instance)
+    evidence = read_trials(trials, instance) if trials else None
     found = make_plan(instance, trials=evidence, n_best=top, max_risk=max_risk)
     if json:
         print_json(found.as_dict())

@@ -1,1 +1,1 @@
-"""What physics says of a configuration: step time, peak memory and the risk of running out of it."""
+"""What physics says of a configuration: step time, peak memory and P(OOM)."""

@@ -91,7 +91,7 @@ def update(belief: Belief, residuals: Callable[[FloatArray, float], Residuals]) 
     Returns:
         Posterior; the prior itself where there are no data.
     """
-    precision = np.linalg.inv(belief.covariance)
+    precision: FloatArray = np.linalg.inv(belief.covariance)
     z, sigma = belief.mean, belief.sigma
     curvature = precision
     for _ in range(3):

@@ -145,7 +145,7 @@ def layers_per_bucket(x: Layout) -> FloatArray:
     """
     s = x.setting
     sizes = np.array(s.layer_matrices, dtype=np.float64)
-    overshoot = (sizes**2).sum() / (2.0 * sizes.sum())
+    overshoot = float((sizes**2).sum() / (2.0 * sizes.sum()))
     return (x.bucket * x.tp + overshoot) / s.layer_parameters
 
 

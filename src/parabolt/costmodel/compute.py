@@ -22,7 +22,7 @@ _ACTIVATION_BYTES = 2
 
 
 def matmul(x: Layout) -> FloatArray:
-    """Matrix products of the layers at peak speed: k 2 P l t / (tp peak) (arXiv 2104.04473, 3.1)."""
+    """Matrix products of the layers at peak speed: k 2 P l t / (tp peak) (arXiv 2104.04473)."""
     s = x.setting
     flops = s.forward_passes * 2.0 * s.layer_parameters * x.stage_layers * x.rank_tokens / x.tp
     return flops / s.hardware.peak_flop_per_s
@@ -95,8 +95,9 @@ def norm_io(x: Layout) -> FloatArray:
 def launch(x: Layout) -> FloatArray:
     """Kernel launches that the GPU waits for: a^2 / (a + b).
 
-    a = k l micro-batches x kernels per layer x time per launch; b is the kernels' own time. Launches
-    run ahead of the GPU, so they matter only where kernels are short: a smooth max(0, a - b).
+    a = k l micro-batches x kernels per layer x time per launch; b is the kernels' own time.
+    Launches run ahead of the GPU, so they matter only where kernels are short: a smooth
+    max(0, a - b).
     """
     passes = x.setting.forward_passes * x.stage_layers * x.n_micro
     launches = passes * _KERNELS_PER_LAYER * _LAUNCH_S

@@ -66,9 +66,7 @@ class Explanation:
     @property
     def bound_by(self) -> str:
         """The group of `BOUNDS` beside compute that takes most time; `compute` if it is small."""
-        groups = {
-            name: sum(self.time_s[term] for term in terms) for name, terms in BOUNDS.items()
-        }
+        groups = {name: sum(self.time_s[term] for term in terms) for name, terms in BOUNDS.items()}
         worst = max((name for name in groups if name != "compute"), key=groups.__getitem__)
         return worst if groups[worst] >= 0.1 * self.step_time_s else "compute"
 

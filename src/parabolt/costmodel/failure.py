@@ -1,4 +1,4 @@
-"""Why runs die: the memory that is usable, and the hazard of crashes that memory doesn't explain."""
+"""Why runs die: the memory that is usable, and the hazard of other crashes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,11 @@ class Failure:
 
 
 def oom_probability(
-    log_peak: FloatArray, variance: FloatArray, log_capacity: FloatArray, usable: float, log_std: float
+    log_peak: FloatArray,
+    variance: FloatArray,
+    log_capacity: FloatArray,
+    usable: float,
+    log_std: float,
 ) -> FloatArray:
     """Probability (n,) that the peak exceeds what is usable; all logarithms are of GB."""
     spread = np.sqrt(variance + log_std**2)
@@ -105,7 +109,9 @@ def _hazard(prior: Belief, trials: Trials, by_memory: FloatArray) -> Belief:
 
     def loss(w: FloatArray) -> float:
         p = expit(X @ w)
-        likelihood = np.where(ok, np.log1p(-p * (1.0 - 1e-12)), np.log(memory + (1 - memory) * p + _TINY))
+        likelihood = np.where(
+            ok, np.log1p(-p * (1.0 - 1e-12)), np.log(memory + (1 - memory) * p + _TINY)
+        )
         return float(0.5 * (w - prior.mean) @ precision @ (w - prior.mean) - likelihood.sum())
 
     w, last = prior.mean, loss(prior.mean)

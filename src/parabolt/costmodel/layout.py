@@ -72,17 +72,14 @@ class Layout:
         )
         zero = np.asarray(sizes.zero)
         n_shards = dp * cp
-        rank_tokens = setting.tokens / n_shards
-        if setting.micro_batch is None:
-            n_micro = pp * accum
-        else:
-            n_micro = np.maximum(1.0, setting.tokens / (dp * setting.micro_batch))
+        n_micro, micro_tokens = _micro_batches(setting, dp, pp, accum)
+        micro_tokens = micro_tokens / cp
         layers = setting.n_layers / pp
         tables = np.where(pp == 1.0, setting.n_embeddings, 1.0) * setting.embedding_parameters
         return cls(
             setting, dp, tp, pp, cp, chunks, 1e6 * bucket,
             np.asarray(sizes.sp) > 1, zero == 0, zero == 2, zero == 3,
-            n_shards, n_micro, rank_tokens, rank_tokens / n_micro, layers, layers / chunks,
+            n_shards, n_micro, n_micro * micro_tokens, micro_tokens, layers, layers / chunks,
             (layers * setting.layer_parameters + tables) / tp,
             bubble(pp, chunks, n_micro),
         )  # fmt: skip
@@ -120,6 +117,22 @@ class Layout:
         hardware = self.setting.hardware
         across = self.is_across(inner, size)
         return np.where(across, hardware.inter_host_latency_s, hardware.intra_host_latency_s)
+
+
+def _micro_batches(
+    setting: Setting, dp: FloatArray, pp: FloatArray, grad_accum: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Micro-batches per iteration, and the tokens of one.
+
+    A stated size is what every micro-batch has, the last one padded. Without it an iteration has
+    pp x grad_accum micro-batches that share a replica's tokens.
+    """
+    replica_tokens = setting.tokens / dp
+    if setting.micro_batch is None:
+        n_micro = pp * grad_accum
+        return n_micro, replica_tokens / n_micro
+    n_micro = np.ceil(replica_tokens / setting.micro_batch)
+    return n_micro, np.full(len(dp), float(setting.micro_batch))
 
 
 def bubble(pp: FloatArray, chunks: FloatArray, n_micro: FloatArray) -> FloatArray:

@@ -49,9 +49,7 @@ def time_residuals(trials: Trials) -> Callable[[FloatArray, float], Residuals]:
     return residuals
 
 
-def memory_residuals(
-    trials: Trials, failure: Failure
-) -> Callable[[FloatArray, float], Residuals]:
+def memory_residuals(trials: Trials, failure: Failure) -> Callable[[FloatArray, float], Residuals]:
     """Residuals of measured log peaks, and out-of-memory trials as censored peaks.
 
     An out-of-memory trial contributes log Phi((log peak - log usable memory) / sigma), weighted by

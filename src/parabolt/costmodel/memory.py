@@ -112,12 +112,15 @@ def residuals(x: Layout) -> FloatArray:
 
 
 def checkpoints(x: Layout) -> FloatArray:
-    """What recomputation starts from: an input and an output per layer or chunk in flight."""
+    """What recomputation starts from: an input and an output per layer or chunk in flight.
+
+    All but the one that is being recomputed, whose input `residuals` counts.
+    """
     s = x.setting
     if s.recomputation == "none":
         return np.zeros(len(x))
     per_micro = x.stage_layers if s.recomputation == "layer" else x.chunks
-    return np.minimum(x.n_micro, x.pp) * per_micro * _residual_bytes(x)
+    return (np.minimum(x.n_micro, x.pp) * per_micro - 1.0) * _residual_bytes(x)
 
 
 def logits(x: Layout) -> FloatArray:
@@ -154,7 +157,9 @@ def memory_features(x: Layout) -> FloatArray:
     return np.stack([term.of(x) for term in MEMORY_TERMS], axis=1) / GB
 
 
-def active_features(features: FloatArray, coefficients: FloatArray, first_to_last: FloatArray) -> FloatArray:
+def active_features(
+    features: FloatArray, coefficients: FloatArray, first_to_last: FloatArray
+) -> FloatArray:
     """Features (n, k) with the lighter of the two peaks set to zero, so that sums are peaks.
 
     Args:
@@ -177,7 +182,8 @@ def peak_bytes(x: Layout, coefficients: FloatArray) -> FloatArray:
     parts = [c * t.of(x) for c, t in zip(coefficients, MEMORY_TERMS, strict=True)]
     first = sum(parts[_N_COMMON:-1], np.zeros(len(x)))
     common = sum(parts[:_N_COMMON], np.zeros(len(x)))
-    return common + np.maximum(first, last_stage_share(x) * first + parts[-1])
+    peak: FloatArray = common + np.maximum(first, last_stage_share(x) * first + parts[-1])
+    return peak
 
 
 def last_stage_share(x: Layout) -> FloatArray:

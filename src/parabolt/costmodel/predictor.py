@@ -16,8 +16,13 @@ from parabolt.costmodel.failure import oom_probability
 from parabolt.costmodel.layout import Layout
 from parabolt.costmodel.likelihood import log_sum
 from parabolt.costmodel.memory import (
-    GB, MEMORY_TERMS, active_features, last_stage_share, memory_features, peak_bytes,
-)  # fmt: skip
+    GB,
+    MEMORY_TERMS,
+    active_features,
+    last_stage_share,
+    memory_features,
+    peak_bytes,
+)
 from parabolt.costmodel.setting import Setting
 from parabolt.costmodel.step_time import TIME_TERMS, time_features
 from parabolt.space.knobs import KNOBS
@@ -114,7 +119,9 @@ class CostModel:
         log_time, jacobian = log_sum(time_features(self.layout(X)), self.calibration.time.mean)
         return -log_time, -jacobian
 
-    def point(self, X: npt.ArrayLike | Sequence[Configuration] | Sizes) -> tuple[FloatArray, FloatArray]:
+    def point(
+        self, X: npt.ArrayLike | Sequence[Configuration] | Sizes
+    ) -> tuple[FloatArray, FloatArray]:
         """Median step time in seconds and peak memory in GB, (n,) each, as fast as it goes."""
         sizes = sizes_of(self.instance, X)
         n = len(sizes.dp)
@@ -123,7 +130,9 @@ class CostModel:
             block = slice(start, start + _BLOCK)
             x = Layout.of(self.setting, _part(sizes, block))
             time[block] = 0.0
-            for term, coefficient in zip(TIME_TERMS, np.exp(self.calibration.time.mean), strict=True):
+            for term, coefficient in zip(
+                TIME_TERMS, np.exp(self.calibration.time.mean), strict=True
+            ):
                 time[block] += coefficient * term.of(x)
             memory[block] = peak_bytes(x, np.exp(self.calibration.memory.mean)) / GB
         return time, memory

@@ -83,7 +83,8 @@ class Setting:
             assumptions.append(f"vocabulary not stated, {_ASSUMED_VOCABULARY}")
         micro_batch = work.micro_batch_size
         return cls(
-            model.n_layers, model.hidden_size, model.ffn_size, model.query_size, model.n_heads, model.kv_size,
+            model.n_layers, model.hidden_size, model.ffn_size, model.query_size, model.n_heads,
+            model.kv_size,
             model.vocabulary or _ASSUMED_VOCABULARY,
             2 if model.is_gated else 1, 1 if model.is_tied else 2,
             work.sequence_length,
@@ -128,9 +129,7 @@ def n_parameters(model: ModelShape) -> int:
         InstanceError: Never; a vocabulary that isn't stated counts as assumed.
     """
     gates = 3 if model.is_gated else 2
-    layer = model.hidden_size * (
-        2 * model.query_size + 2 * model.kv_size + gates * model.ffn_size
-    )
+    layer = model.hidden_size * (2 * model.query_size + 2 * model.kv_size + gates * model.ffn_size)
     tables = 1 if model.is_tied else 2
     return model.n_layers * layer + tables * model.hidden_size * (
         model.vocabulary or _ASSUMED_VOCABULARY

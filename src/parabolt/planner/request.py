@@ -146,5 +146,3 @@ def _inert_bucket() -> Rule:
         lambda c: (c.zero != 0) | (c.bucket == _INERT_BUCKET),
         lambda c: f"bucket {c.bucket} does nothing with ZeRO 0; {_INERT_BUCKET} stands for all",
     )
-
-

@@ -15,6 +15,7 @@ from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from parabolt.instances.specs import Instance
 
@@ -53,7 +54,7 @@ def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
     return Evidence(instance, configurations, Outcomes.of(outcomes))
 
 
-def _check_header(path: str | os.PathLike[str], names: list[str] | tuple[str, ...]) -> None:
+def _check_header(path: str | os.PathLike[str], names: Sequence[str]) -> None:
     known = [*KNOBS, *_OUTPUTS]
     if unknown := [name for name in names if name not in known]:
         raise TableError(f"{path}: expected columns among {', '.join(known)}, got {unknown}")

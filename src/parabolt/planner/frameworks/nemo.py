@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from parabolt.space.configuration import Configuration
 
 VERSION = "2.4 (container 25.07)"
-DOCUMENTATION = (
-    "https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/features/parallelisms.html"
-)
+DOCUMENTATION = "https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/features/parallelisms.html"
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 

@@ -43,12 +43,13 @@ def launch(instance: Instance, configuration: Configuration) -> Launch:
 def _pipeline(instance: Instance, c: Configuration) -> list[str]:
     if c.pp == 1:
         return []
+    option = "--parallelism.pipeline_parallel"
     return [
-        f"--parallelism.pipeline_parallel_schedule {'1F1B' if c.chunks == 1 else 'Interleaved1F1B'}",
-        f"--parallelism.pipeline_parallel_layers_per_stage {instance.model.n_layers // (c.pp * c.chunks)}",
-        "--parallelism.pipeline_parallel_first_stage_less_layers 0",
-        "--parallelism.pipeline_parallel_last_stage_less_layers 0",
-        f"--parallelism.pipeline_parallel_microbatch_size {instance.workload.micro_batch_size or 1}",
+        f"{option}_schedule {'1F1B' if c.chunks == 1 else 'Interleaved1F1B'}",
+        f"{option}_layers_per_stage {instance.model.n_layers // (c.pp * c.chunks)}",
+        f"{option}_first_stage_less_layers 0",
+        f"{option}_last_stage_less_layers 0",
+        f"{option}_microbatch_size {instance.workload.micro_batch_size or 1}",
     ]
 
 
