@@ -160,8 +160,9 @@ def vtrain(path: Path, file: str, draws: int) -> None:
     start = Calibration.prior()
     plain = log_sum(features, start.time.mean)[0]
     print(
-        f"vTrain {file}, specifications only: MAPE {100 * np.abs(np.expm1(plain - truth)).mean():.1f}"
-        f" %, Spearman {spearmanr(plain, truth)[0]:.3f}"
+        f"vTrain {file}, specifications only: MAPE "
+        f"{100 * np.abs(np.expm1(plain - truth)).mean():.1f} %, "
+        f"Spearman {spearmanr(plain, truth)[0]:.3f}"
     )
     rng, errors, covered = np.random.default_rng(0), [], []
     for _ in range(draws):
@@ -173,8 +174,8 @@ def vtrain(path: Path, file: str, draws: int) -> None:
         covered.append(float((np.abs(error) < 1.645 * std).mean()))
     print(
         f"vTrain {file}, calibrated on {round(0.1 * len(items))} of {len(items)} rows, "
-        f"{draws} draws: MAPE median {np.median(errors):.2f} %, mean {np.mean(errors):.2f} %, worst "
-        f"{max(errors):.2f} %; 90 % interval covers {np.mean(covered):.0%}"
+        f"{draws} draws: MAPE median {np.median(errors):.2f} %, mean {np.mean(errors):.2f} %, "
+        f"worst {max(errors):.2f} %; 90 % interval covers {np.mean(covered):.0%}"
     )
 
 

@@ -16,7 +16,7 @@ LAYERS = (
     ("space",),
     ("instances",),
     ("tables", "costmodel"),
-    ("problems", "optimizers"),
+    ("problems", "optimizers", "planner"),
     ("experiments", "trials", "testing"),
     ("analysis",),
     ("integrations",),

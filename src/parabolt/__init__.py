@@ -18,6 +18,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from parabolt.costmodel.calibration import Calibration
+    from parabolt.costmodel.evidence import Evidence
+    from parabolt.costmodel.predictor import CostModel
     from parabolt.errors import (
         CandidatesExhaustedError,
         InstanceError,
@@ -36,10 +39,12 @@ if TYPE_CHECKING:
     from parabolt.optimizers.optimizer import Optimizer
     from parabolt.optimizers.registry import make_optimizer, optimizer_names
     from parabolt.outcome import Outcome, Outcomes, Source, Status
+    from parabolt.planner.plan import make_plan
     from parabolt.problems.imputation import ImputedProblem
     from parabolt.problems.noise import NoisyProblem
     from parabolt.problems.problem import Optimum, Problem
     from parabolt.problems.registry import load_problem, problem_names
+    from parabolt.problems.simulated import SimulatedProblem
     from parabolt.problems.snapping import SnappedProblem
     from parabolt.problems.tabular import TabularProblem
     from parabolt.space.configuration import Configuration
@@ -61,16 +66,21 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "TableError",
         "UnknownNameError",
     ),
+    "costmodel.calibration": ("Calibration",),
+    "costmodel.evidence": ("Evidence",),
+    "costmodel.predictor": ("CostModel",),
     "instances.catalogue": ("instance_names", "load_instance"),
     "instances.search_space": ("SearchSpace",),
     "instances.specs": ("Cluster", "Instance", "ModelShape", "Workload"),
     "optimizers.optimizer": ("Optimizer",),
     "optimizers.registry": ("make_optimizer", "optimizer_names"),
     "outcome": ("Outcome", "Outcomes", "Source", "Status"),
+    "planner.plan": ("make_plan",),
     "problems.imputation": ("ImputedProblem",),
     "problems.noise": ("NoisyProblem",),
     "problems.problem": ("Optimum", "Problem"),
     "problems.registry": ("load_problem", "problem_names"),
+    "problems.simulated": ("SimulatedProblem",),
     "problems.snapping": ("SnappedProblem",),
     "problems.tabular": ("TabularProblem",),
     "space.configuration": ("Configuration",),
@@ -80,9 +90,12 @@ _MODULES: dict[str, tuple[str, ...]] = {
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "Calibration",
     "CandidatesExhaustedError",
     "Cluster",
     "Configuration",
+    "CostModel",
+    "Evidence",
     "ImputedProblem",
     "Instance",
     "InstanceError",
@@ -100,6 +113,7 @@ __all__ = [
     "ParaboltError",
     "Problem",
     "SearchSpace",
+    "SimulatedProblem",
     "SnappedProblem",
     "Source",
     "Status",
@@ -114,6 +128,7 @@ __all__ = [
     "load_problem",
     "load_table",
     "make_optimizer",
+    "make_plan",
     "optimizer_names",
     "problem_names",
 ]

@@ -13,9 +13,16 @@ TEXT = (resources.files("parabolt.instances") / "catalogue" / "pco32.toml").read
 def test_built_in_instances():
     assert instance_names() == ["pco16", "pco32", "pco64"]
     pco16 = load_instance("pco16")
-    assert pco16.model == ModelShape(n_layers=32, n_heads=32, hidden_size=4096, ffn_size=11008)
-    assert pco16.cluster == Cluster(n_gpus=16, n_hosts=2, memory_gb=80)
-    assert pco16.workload == Workload(sequence_length=2048, batch_size=512)
+    assert pco16.model == ModelShape(
+        n_layers=32, n_heads=32, hidden_size=4096, ffn_size=11008, vocabulary=32000
+    )
+    assert pco16.cluster == Cluster(n_gpus=16, n_hosts=2, memory_gb=80, gpu="h100-80gb")
+    assert pco16.workload == Workload(
+        sequence_length=2048,
+        batch_size=512,
+        tokens_per_iteration=512 * 512,
+        recomputation="chunk",
+    )
     assert pco16.cluster.gpus_per_host == 8
     assert load_instance("pco64").cluster.gpus_per_host == 4
 

@@ -91,7 +91,7 @@ def update(belief: Belief, residuals: Callable[[FloatArray, float], Residuals]) 
     Returns:
         Posterior; the prior itself where there are no data.
     """
-    precision: FloatArray = np.linalg.inv(belief.covariance)
+    precision = _inverse(belief.covariance)
     z, sigma = belief.mean, belief.sigma
     curvature = precision
     for _ in range(3):
@@ -104,7 +104,11 @@ def update(belief: Belief, residuals: Callable[[FloatArray, float], Residuals]) 
         if abs(np.log(estimate / sigma)) < 0.02:
             break
         sigma = estimate
-    return replace(belief, mean=z, covariance=np.linalg.inv(curvature), sigma=sigma)
+    return replace(belief, mean=z, covariance=_inverse(curvature), sigma=sigma)
+
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
 
 def _mode(

@@ -10,7 +10,7 @@ import numpy as np
 
 from parabolt.costmodel.crash import crash_features
 from parabolt.costmodel.layout import Layout
-from parabolt.costmodel.memory import last_stage_share, memory_features
+from parabolt.costmodel.memory import last_stage_shares, memory_features
 from parabolt.costmodel.setting import Setting
 from parabolt.costmodel.step_time import time_features
 from parabolt.errors import ObservationError
@@ -78,7 +78,7 @@ class Trials:
         items: The parts.
         time: Time terms (n, k) in seconds.
         memory: Memory terms (n, k) in GB.
-        last_share: See `last_stage_share`, (n,).
+        last_shares: See `last_stage_shares`, (n, 3).
         crash: Crash features (n, k).
         step_time_s: Measured step time (n,); NaN where there is none.
         peak_memory_gb: Measured peak (n,); NaN where there is none.
@@ -90,7 +90,7 @@ class Trials:
     items: list[Evidence]
     time: FloatArray
     memory: FloatArray
-    last_share: FloatArray
+    last_shares: FloatArray
     crash: FloatArray
     step_time_s: FloatArray
     peak_memory_gb: FloatArray
@@ -117,7 +117,7 @@ def pooled(items: list[Evidence]) -> Trials:
         items,
         np.concatenate([time_features(x) for x in layouts]),
         np.concatenate([memory_features(x) for x in layouts]),
-        _stack([last_stage_share(x) for x in layouts]),
+        np.concatenate([last_stage_shares(x) for x in layouts]),
         np.concatenate([crash_features(x) for x in layouts]),
         np.where(is_ok & (throughput > 0.0), 1.0 / np.where(throughput > 0, throughput, 1), np.nan),
         np.where(is_ok & np.isfinite(peak) & (peak > 0.0), peak, np.nan),

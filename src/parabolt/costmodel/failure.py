@@ -64,7 +64,7 @@ def fit_failures(prior: Calibration, trials: Trials) -> Failure:
         trials: The trials; crashes and timeouts say nothing here.
     """
     belief = prior.memory
-    active = active_features(trials.memory, np.exp(belief.mean), trials.last_share)
+    active = active_features(trials.memory, np.exp(belief.mean), trials.last_shares)
     log_peak, jacobian = log_sum(active, belief.mean)
     variance = belief.variance(jacobian) + belief.sigma**2
     known = np.isfinite(trials.peak_memory_gb)

@@ -62,7 +62,7 @@ def memory_residuals(trials: Trials, failure: Failure) -> Callable[[FloatArray, 
     blame = failure.blame_memory[oom]
 
     def residuals(z: FloatArray, sigma: float) -> Residuals:
-        active = active_features(trials.memory, np.exp(z), trials.last_share)
+        active = active_features(trials.memory, np.exp(z), trials.last_shares)
         predicted, jacobian = log_sum(active, z)
         excess = (predicted[oom] - limit) / sigma
         log_probability = log_ndtr(excess)

@@ -84,21 +84,30 @@ def _residual_bytes(x: Layout) -> FloatArray:
     return 2.0 * _ACTIVATION_BYTES * x.micro_tokens * x.setting.hidden / shares
 
 
+def _in_flight(x: Layout) -> tuple[FloatArray, FloatArray]:
+    """Chunk-sized forward passes that are held at once, by the first stage and by the last.
+
+    1F1B holds min(m, pp) micro-batches on the first stage and one on the last; interleaved, pp - 1
+    passes more than pp chunks on the first (arXiv 2104.04473, section 2.2), and all of the earlier
+    chunks' passes on the last.
+    """
+    full = np.minimum(x.n_micro, x.pp)
+    surplus = np.where(x.chunks > 1.0, full - 1.0, 0.0)
+    first = np.minimum(full * x.chunks + surplus, x.n_micro * x.chunks)
+    return first, full * (x.chunks - 1.0) + 1.0
+
+
 def _live_layers(x: Layout) -> FloatArray:
     """Layers of one micro-batch whose activations are held at the peak of the first stage.
 
-    Without recomputation 1F1B holds min(m, pp) micro-batches, interleaved (1 + (pp - 1) / (pp c))
-    times as much (arXiv 2104.04473, section 2.2). With it, what is being recomputed: a layer or a
-    chunk.
+    All that are in flight; with recomputation only the layer or the chunk that is being recomputed.
     """
     recomputation = x.setting.recomputation
     if recomputation == "layer":
         return np.ones(len(x))
     if recomputation == "chunk":
         return x.chunk_layers
-    in_flight = np.minimum(x.n_micro, x.pp)
-    surplus = np.where(x.chunks > 1.0, 1.0 + (x.pp - 1.0) / (x.pp * x.chunks), 1.0)
-    return in_flight * surplus * x.stage_layers
+    return _in_flight(x)[0] * x.chunk_layers
 
 
 def activations(x: Layout) -> FloatArray:
@@ -111,16 +120,20 @@ def residuals(x: Layout) -> FloatArray:
     return _live_layers(x) * _residual_bytes(x)
 
 
+def _kept_per_pass(x: Layout) -> FloatArray:
+    """Inputs that recomputation keeps of one pass through a chunk."""
+    is_layer = x.setting.recomputation == "layer"
+    return x.chunk_layers if is_layer else np.ones(len(x))
+
+
 def checkpoints(x: Layout) -> FloatArray:
     """What recomputation starts from: an input and an output per layer or chunk in flight.
 
     All but the one that is being recomputed, whose input `residuals` counts.
     """
-    s = x.setting
-    if s.recomputation == "none":
+    if x.setting.recomputation == "none":
         return np.zeros(len(x))
-    per_micro = x.stage_layers if s.recomputation == "layer" else x.chunks
-    return (np.minimum(x.n_micro, x.pp) * per_micro - 1.0) * _residual_bytes(x)
+    return (_in_flight(x)[0] * _kept_per_pass(x) - 1.0) * _residual_bytes(x)
 
 
 def logits(x: Layout) -> FloatArray:
@@ -143,13 +156,13 @@ MEMORY_TERMS: tuple[Term, ...] = (
     Term("shard_copies", shard_copies, 0.5, 1.0, "copies of a ZeRO shard that are kept"),
     Term("gathered_weights", gathered_weights, 1.0, 0.5, "weights gathered ahead"),
     Term("bucket_buffers", bucket_buffers, 1.0, 0.7, "buckets in flight"),
-    Term("checkpoints", checkpoints, 1.0, 0.4, "inputs kept for recomputation"),
     Term("overhead", overhead, 1.0, 0.7, "fixed memory in GB"),
+    Term("checkpoints", checkpoints, 1.0, 0.4, "inputs kept for recomputation"),
     Term("activations", activations, 1.0, 0.3, "activations kept over those needed"),
     Term("residuals", residuals, 1.0, 0.3, "residual stream kept over that needed"),
     Term("logits", logits, 1.0, 0.4, "logits kept over those needed"),
 )
-_N_COMMON = 8
+_N_COMMON = 7
 
 
 def memory_features(x: Layout) -> FloatArray:
@@ -158,40 +171,49 @@ def memory_features(x: Layout) -> FloatArray:
 
 
 def active_features(
-    features: FloatArray, coefficients: FloatArray, first_to_last: FloatArray
+    features: FloatArray, coefficients: FloatArray, last_shares: FloatArray
 ) -> FloatArray:
     """Features (n, k) with the lighter of the two peaks set to zero, so that sums are peaks.
 
     Args:
         features: Terms (n, k) in GB.
         coefficients: Coefficients (k,).
-        first_to_last: Share (n,) of the first stage's activations that the last stage holds
-            together with its logits; 0 with recomputation.
+        last_shares: See `last_stage_shares`.
     """
+    of_last = features[:, _N_COMMON:-1] * last_shares
     first = features[:, _N_COMMON:-1] @ coefficients[_N_COMMON:-1]
-    last = first_to_last * first + features[:, -1] * coefficients[-1]
-    active = features.copy()
+    last = of_last @ coefficients[_N_COMMON:-1] + features[:, -1] * coefficients[-1]
     is_last = last > first
-    active[:, _N_COMMON:-1] *= np.where(is_last, first_to_last, 1.0)[:, None]
-    active[:, -1] *= is_last
+    active = features.copy()
+    active[is_last, _N_COMMON:-1] = of_last[is_last]
+    active[~is_last, -1] = 0.0
     return active
 
 
 def peak_bytes(x: Layout, coefficients: FloatArray) -> FloatArray:
     """Peak memory (n,) in bytes: what is always held, and the heavier of the two stages' peaks."""
     parts = [c * t.of(x) for c, t in zip(coefficients, MEMORY_TERMS, strict=True)]
-    first = sum(parts[_N_COMMON:-1], np.zeros(len(x)))
     common = sum(parts[:_N_COMMON], np.zeros(len(x)))
-    peak: FloatArray = common + np.maximum(first, last_stage_share(x) * first + parts[-1])
+    first = sum(parts[_N_COMMON:-1], np.zeros(len(x)))
+    shares = last_stage_shares(x)
+    last = parts[-1] + sum(
+        (share * part for share, part in zip(shares.T, parts[_N_COMMON:-1], strict=True)),
+        np.zeros(len(x)),
+    )
+    peak: FloatArray = common + np.maximum(first, last)
     return peak
 
 
-def last_stage_share(x: Layout) -> FloatArray:
-    """Share of the first stage's activations that the last stage holds beside its logits.
+def last_stage_shares(x: Layout) -> FloatArray:
+    """Shares (n, 3) of the first stage's checkpoints, activations and residuals on the last stage.
 
-    Its micro-batches leave at once: one in flight of the first stage's min(m, pp). With
-    recomputation the logits are gone before activations are made again.
+    These are there beside the logits. With recomputation the logits are gone before activations are
+    made again.
     """
-    if x.setting.recomputation != "none":
-        return np.zeros(len(x))
-    return x.stage_layers / _live_layers(x)
+    first, last = _in_flight(x)
+    if x.setting.recomputation == "none":
+        share = last / first
+        return np.stack([np.zeros(len(x)), share, share], axis=1)
+    kept = _kept_per_pass(x)
+    share = last * kept / np.maximum(first * kept - 1.0, 1.0)
+    return np.stack([share, np.zeros(len(x)), np.zeros(len(x))], axis=1)

@@ -19,7 +19,7 @@ from parabolt.costmodel.memory import (
     GB,
     MEMORY_TERMS,
     active_features,
-    last_stage_share,
+    last_stage_shares,
     memory_features,
     peak_bytes,
 )
@@ -142,7 +142,7 @@ class CostModel:
         x = self.layout([configuration])
         time = time_features(x)[0] * np.exp(self.calibration.time.mean)
         coefficients = np.exp(self.calibration.memory.mean)
-        memory = active_features(memory_features(x), coefficients, last_stage_share(x))[0]
+        memory = active_features(memory_features(x), coefficients, last_stage_shares(x))[0]
         prediction = self.predict([configuration])
         return Explanation(
             configuration,
@@ -157,7 +157,7 @@ class CostModel:
 
     def _log_peak(self, x: Layout) -> tuple[FloatArray, FloatArray]:
         belief = self.calibration.memory
-        active = active_features(memory_features(x), np.exp(belief.mean), last_stage_share(x))
+        active = active_features(memory_features(x), np.exp(belief.mean), last_stage_shares(x))
         log_peak, jacobian = log_sum(active, belief.mean)
         return log_peak, belief.variance(jacobian) + belief.scatter**2
 

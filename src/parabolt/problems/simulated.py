@@ -34,7 +34,8 @@ class Effects:
     """Sizes of the effects that the cost model doesn't know.
 
     The defaults are of the kind seen in pco32 and pco64: rows that ought to be equal differ by 0.2
-    to 0.4 % in the mean, a few are 5 to 30 % slow, one in a hundred dies far below capacity.
+    to 0.4 % in the mean, the calibrated model is off by about 3 % (one standard deviation), a few
+    runs are 5 to 30 % slow, one in a hundred dies far below capacity.
 
     Attributes:
         coefficient_scale: Share of the prior's standard deviations that the hidden coefficients
@@ -50,7 +51,7 @@ class Effects:
     """
 
     coefficient_scale: float = 0.7
-    structure: float = 0.02
+    structure: float = 0.03
     noise: float = 0.004
     slow_share: float = 0.02
     slow_factor: float = 1.3

@@ -1,0 +1,161 @@
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from parabolt.costmodel.predictor import CostModel
+from parabolt.errors import InstanceError, OptionError, TableError, UnknownNameError
+from parabolt.instances.models import load_model
+from parabolt.instances.specs import ModelShape, Workload
+from parabolt.planner.plan import make_plan
+from parabolt.planner.request import parse_cluster, plan_instance, plan_rules
+from parabolt.planner.trials_file import read_trials
+from parabolt.space.configuration import Configuration
+from parabolt.space.rules import check
+
+WORK = Workload(8192, 512, micro_batch_size=1, recomputation="layer")
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return plan_instance(load_model("qwen3-32b"), parse_cluster("16x4 h100-96gb"), WORK)
+
+
+@pytest.fixture(scope="module")
+def plan(instance):
+    return make_plan(instance, n_best=8)
+
+
+def test_the_list_is_ranked_fits_and_is_valid(instance, plan):
+    assert len(plan.entries) == 8
+    throughput = [entry.throughput for entry in plan.entries]
+    assert throughput == sorted(throughput, reverse=True)
+    for entry in plan.entries:
+        check(entry.configuration, plan_rules(instance))
+        assert entry.p_oom <= 0.1
+        assert entry.peak_memory_gb < 96
+        assert entry.throughput_low < entry.throughput < entry.throughput_high
+        assert entry.tokens_per_s == pytest.approx(entry.throughput * 512 * 8192)
+        assert entry.n_micro_batches == 512 // entry.configuration.dp
+        assert entry.as_dict()["source"] == "predicted"
+    twins = [replace(entry.configuration, bucket=64) for entry in plan.entries]
+    assert len(set(twins)) == 8
+
+
+def test_nothing_faster_was_left_out(instance, plan):
+    """Brute force over the whole lattice, one configuration at a time."""
+    model = CostModel(instance)
+    best = plan.entries[0]
+    for dp in (1, 2, 4, 8, 16, 32, 64):
+        for tp in (1, 2, 4):
+            for pp in (1, 2, 4, 8, 16):
+                c = Configuration(dp=dp, tp=tp, pp=pp, sp=tp, bucket=256)
+                if dp * tp * pp != 64 or 512 // dp % pp:
+                    continue
+                found = model.predict([c])
+                if found.p_oom[0] <= 0.1:
+                    assert found.throughput[0] <= best.throughput
+
+
+def test_mfu_is_plausible(instance, plan):
+    """6 parameters FLOP per token, with a fourth forward-equivalent for recomputation.
+
+    Megatron-LM's own H100 figures are 41 to 48 % of peak without recomputation.
+    """
+    flops = 6 * 32.8e9 * plan.entries[0].tokens_per_s / 64
+    assert 0.41 * 989e12 * 3 / 4 < flops < 0.48 * 989e12
+    assert plan.assumptions == ("network not stated, 25 GB/s per GPU",)
+
+
+def test_trials_move_the_plan(instance, plan, tmp_path):
+    path = tmp_path / "trials.csv"
+    c = plan.entries[0].configuration
+    knobs = f"{c.dp},{c.tp},{c.pp},{c.cp},{c.sp},{c.bucket},{c.zero},{c.chunks}"
+    path.write_text(
+        "dp,tp,pp,cp,sp,bucket,zero,chunks,status,step_time_s,peak_memory_gb\n"
+        f"{knobs},ok,{1.25 / plan.entries[0].throughput},60\n"
+        "64,1,1,1,1,256,2,1,oom,,\n",
+        encoding="utf-8",
+    )
+    trials = read_trials(path, instance)
+    assert len(trials.outcomes) == 2
+    found = make_plan(instance, trials=trials)
+    assert found.n_trials == 2
+    assert found.entries[0].throughput < 0.92 * plan.entries[0].throughput
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dp,status,throughput\n", "expected the columns bucket, status"),
+        ("dp,bucket,state,throughput\n", r"expected columns among .*, got \['state'\]"),
+        ("dp,bucket,status,throughput\n64,256,done,1\n", "line 2: status: expected one of ok"),
+        ("dp,bucket,status,throughput\n64,256,ok,\n", "line 2: throughput: expected a number"),
+        ("dp,bucket,status,throughput\n64,256,ok,-1\n", "expected a positive number, got -1"),
+        ("dp,bucket,status,throughput\n64,256,ok,x\n", "expected a number, got 'x'"),
+        ("dp,bucket,status,throughput\nx,256,ok,1\n", "dp: expected a whole number, got 'x'"),
+        ("dp,bucket,status,throughput\n2,256,ok,1\n", "expected the 64 GPUs of the cluster"),
+    ],
+)
+def test_a_bad_trials_file_gives_one_clear_error(instance, tmp_path, text, message):
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(TableError, match=message):
+        read_trials(path, instance)
+
+
+def test_what_cannot_be(instance, tmp_path):
+    with pytest.raises(InstanceError, match="expected HOSTSxGPUS and a GPU, got '64 h100'"):
+        parse_cluster("64 h100")
+    with pytest.raises(UnknownNameError, match="unknown GPU 'h100'"):
+        parse_cluster("16x4 h100")
+    with pytest.raises(InstanceError, match="n_gpus: expected a positive whole number, got 0"):
+        parse_cluster("0x4 h200")
+    with pytest.raises(InstanceError, match="n_gpus: expected a power of two"):
+        plan_instance(load_model("qwen3-8b"), parse_cluster("3x8 h200"), WORK)
+    with pytest.raises(InstanceError, match="micro_batch_size: expected a number"):
+        plan_instance(load_model("qwen3-8b"), parse_cluster("2x8 h200"), Workload(8192, 64))
+    with pytest.raises(OptionError, match="n_best: expected a positive whole number, got 0"):
+        make_plan(instance, n_best=0)
+    with pytest.raises(OptionError, match="max_risk: expected a probability above 0, got 0"):
+        make_plan(instance, max_risk=0.0)
+    with pytest.raises(TableError, match="cannot read"):
+        read_trials(tmp_path / "none.csv", instance)
+
+
+def test_nothing_fits():
+    small = plan_instance(load_model("gpt3-175b"), parse_cluster("1x8 a100-40gb"), WORK)
+    plan = make_plan(small)
+    assert plan.entries == ()
+    assert plan.n_fitting == 0
+    assert plan.n_candidates > 100
+
+
+def test_the_largest_lattice_is_planned_within_two_seconds():
+    """400 billion parameters on 16,384 GPUs; 128 layers, so that pipelines of all depths count."""
+    model = ModelShape(128, 128, 16384, 53248, n_kv_heads=8, vocabulary=128256)
+    work = Workload(8192, 2048, micro_batch_size=1, recomputation="layer")
+    instance = plan_instance(model, parse_cluster("2048x8 h100-80gb"), work)
+    started = time.perf_counter()
+    plan = make_plan(instance)
+    assert time.perf_counter() - started < 2.0
+    assert len(plan.entries) == 5
+    assert plan.n_candidates > 1000
+
+
+def test_a_million_configurations_per_second_and_core(instance):
+    from parabolt.space.knobs import KNOBS
+    from parabolt.space.lattice import enumerate_lattice
+    from parabolt.space.rules import Sizes
+
+    table = enumerate_lattice(dict(instance.levels), plan_rules(instance))
+    many = np.tile(table, (400_000 // len(table) + 1, 1))
+    sizes = Sizes({name: many[:, i].copy() for i, name in enumerate(KNOBS)})
+    model = CostModel(instance)
+    seconds = []
+    for _ in range(3):
+        started = time.process_time()
+        model.point(sizes)
+        seconds.append(time.process_time() - started)
+    assert len(many) / min(seconds) > 1_000_000
