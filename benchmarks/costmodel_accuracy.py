@@ -167,7 +167,7 @@ def vtrain(path: Path, file: str, draws: int) -> None:
     rng, errors, covered = np.random.default_rng(0), [], []
     for _ in range(draws):
         used, rest = np.split(rng.permutation(len(items)), [round(0.1 * len(items))])
-        time = start.fit([items[i] for i in used]).time
+        time = start.fit(trials.take(used)).time
         predicted, jacobian = log_sum(features[rest], time.mean)
         error, std = predicted - truth[rest], np.sqrt(time.variance(jacobian) + time.scatter**2)
         errors.append(100 * float(np.abs(np.expm1(error)).mean()))

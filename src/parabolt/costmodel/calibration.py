@@ -13,7 +13,7 @@ import numpy as np
 
 from parabolt.costmodel.belief import Belief, update
 from parabolt.costmodel.crash import CRASH_FEATURES, PRIOR_LOG_ODDS, PRIOR_STD
-from parabolt.costmodel.evidence import Evidence, pooled
+from parabolt.costmodel.evidence import Evidence, Trials, pooled
 from parabolt.costmodel.failure import fit_failures
 from parabolt.costmodel.likelihood import memory_residuals, time_residuals
 from parabolt.costmodel.memory import MEMORY_TERMS
@@ -68,7 +68,7 @@ class Calibration:
             _USABLE_LOG_STD,
         )
 
-    def fit(self, evidence: Evidence | Sequence[Evidence]) -> Calibration:
+    def fit(self, evidence: Evidence | Sequence[Evidence] | Trials) -> Calibration:
         """The belief after trials, this one being the prior.
 
         Trials of several instances may be pooled. Only measured and simulated figures are used;
@@ -76,14 +76,15 @@ class Calibration:
         out-of-memory trial says that the peak exceeds what is usable, or that the run crashed.
 
         Args:
-            evidence: Trials of one instance, or of several.
+            evidence: Trials of one instance, or of several; or what `pooled` made of them.
         """
-        trials = pooled([evidence] if isinstance(evidence, Evidence) else list(evidence))
+        if isinstance(evidence, Evidence):
+            evidence = [evidence]
+        trials = evidence if isinstance(evidence, Trials) else pooled(list(evidence))
         time = update(self.time, time_residuals(trials))
         failure = fit_failures(self, trials)
         memory = update(self.memory, memory_residuals(trials, failure))
         failure = fit_failures(replace(self, memory=memory), trials)
-        names = {item.instance.name for item in trials.items if len(item.outcomes)}
         return Calibration(
             time,
             memory,
@@ -91,7 +92,7 @@ class Calibration:
             failure.usable,
             failure.usable_log_std,
             self.n_trials + len(trials),
-            tuple(sorted({*self.instances, *names})),
+            tuple(sorted({*self.instances, *trials.instances})),
         )
 
     def transferred(self, share: float = _TRANSFER_SHARE) -> Calibration:

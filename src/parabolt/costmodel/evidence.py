@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from parabolt.instances.specs import Instance
-    from parabolt.outcome import BoolArray, CodeArray, FloatArray, Outcomes
+    from parabolt.outcome import BoolArray, CodeArray, FloatArray, IntArray, Outcomes
 
 #: Sources that stand for a run; the others are guesses.
 _RUNS = [SOURCES.index(Source.MEASURED), SOURCES.index(Source.SIMULATED)]
@@ -75,7 +75,7 @@ class Trials:
     """Trials of several instances, stacked; arrays over all n of them.
 
     Attributes:
-        items: The parts.
+        instances: Names of the instances, sorted.
         time: Time terms (n, k) in seconds.
         memory: Memory terms (n, k) in GB.
         last_shares: See `last_stage_shares`, (n, 3).
@@ -87,7 +87,7 @@ class Trials:
         is_oom: Whether it ran out of memory, (n,); crashes and timeouts are neither.
     """
 
-    items: list[Evidence]
+    instances: tuple[str, ...]
     time: FloatArray
     memory: FloatArray
     last_shares: FloatArray
@@ -100,6 +100,11 @@ class Trials:
 
     def __len__(self) -> int:
         return len(self.step_time_s)
+
+    def take(self, rows: IntArray) -> Trials:
+        """The trials at `rows` (m,), in that order; the instances are not narrowed."""
+        arrays = [getattr(self, field.name)[rows] for field in fields(self)[1:]]
+        return Trials(self.instances, *arrays)
 
 
 def pooled(items: list[Evidence]) -> Trials:
@@ -114,7 +119,7 @@ def pooled(items: list[Evidence]) -> Trials:
     is_ok = np.equal(status, OK)
     peak = np.where(np.isfinite(peak), peak, capacity * (1.0 + margin))
     return Trials(
-        items,
+        tuple(sorted({item.instance.name for item in items if len(item.outcomes)})),
         np.concatenate([time_features(x) for x in layouts]),
         np.concatenate([memory_features(x) for x in layouts]),
         np.concatenate([last_stage_shares(x) for x in layouts]),
