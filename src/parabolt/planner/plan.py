@@ -129,10 +129,7 @@ def make_plan(
     Raises:
         OptionError: For a length or a risk outside what is allowed.
     """
-    if type(n_best) is not int or n_best < 1:
-        raise OptionError(f"n_best: expected a positive whole number, got {n_best!r}")
-    if not 0.0 < max_risk <= 1.0:
-        raise OptionError(f"max_risk: expected a probability above 0, got {max_risk!r}")
+    _check_options(n_best, max_risk)
     model = CostModel(instance, calibration)
     if trials is not None:
         model = CostModel(instance, model.calibration.fit(trials))
@@ -150,6 +147,13 @@ def make_plan(
         model.calibration.n_trials,
         model.assumptions,
     )
+
+
+def _check_options(n_best: int, max_risk: float) -> None:
+    if type(n_best) is not int or n_best < 1:
+        raise OptionError(f"n_best: expected a positive whole number, got {n_best!r}")
+    if not 0.0 < max_risk <= 1.0:
+        raise OptionError(f"max_risk: expected a probability above 0, got {max_risk!r}")
 
 
 def _without_bucket_twins(sizes: IntArray, rows: IntArray) -> list[int]:
