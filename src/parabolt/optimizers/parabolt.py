@@ -50,7 +50,7 @@ _EXCESS_COST = 3.0
 _BLOCK = 50_000
 #: Weight of log P(feasible) beside log expected improvement: an out-of-memory trial costs as much as
 #: one that finishes and tells less. It grows while a larger share of trials than the budget fails.
-_CAUTION, _OOM_BUDGET, _CAUTION_GROWTH = 2.0, 0.05, 10.0
+_CAUTION, _OOM_BUDGET, _CAUTION_GROWTH = 3.0, 0.05, 10.0
 #: Physics is doubted when its last forecasts of throughput were off by more than this (root mean
 #: square of the logarithm) and no better than the mean of what had been seen, or when at least half
 #: of the last runs failed though less than half as many were forecast. Then every other proposal is

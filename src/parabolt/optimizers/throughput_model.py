@@ -13,13 +13,13 @@ The model y = m(z) + r + e is linear in z near its mode, so the prior covariance
 J S J' + s^2 exp(-|x - x'|^2 / 2 l^2), and the posterior at all candidates is a Gaussian-process
 regression (an iterated extended Kalman update; Bell & Cathey 1993). Where physics is right, few
 trials settle z and s stays small: the model is as sharp as a parametric one. Where it is wrong, s
-grows and the model is a plain Gaussian process over structure. s and l are the maximum a posteriori
-on a grid.
+grows and the model is a plain Gaussian process over structure. s, l and the noise are the maximum a
+posteriori on a grid.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from parabolt.costmodel.belief import Belief
     from parabolt.outcome import FloatArray, IntArray
 
-#: Noise of a run's mean log throughput; mean step times of repeated runs differ by a few tenths of
-#: a percent.
-NOISE_LOG_STD = 0.004
+#: Grid of the noise of a run's mean log throughput, and its log-normal prior: mean step times of
+#: repeated runs differ by a few tenths of a percent, on a busy cluster by more.
+_NOISES = np.array([0.004, 0.008, 0.016, 0.032])
+_NOISE_MEDIAN, _NOISE_LOG_SCALE = 0.004, 1.0
 #: What a configuration has for itself alone, such as where its ranks land.
 _OWN_LOG_STD = 0.002
 #: Grid of the residual's standard deviation, and its log-normal prior: a calibrated cost model errs
@@ -54,10 +55,12 @@ class Residual:
     Attributes:
         std: Standard deviation of log throughput.
         lengthscale: In units of `structure_inputs`.
+        noise: Standard deviation of the noise of a run's log throughput.
     """
 
     std: float = _STD_MEDIAN
     lengthscale: float = _LENGTHSCALE_MEDIAN
+    noise: float = _NOISE_MEDIAN
 
     def kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """Covariance (n, m) of the residual between inputs A (n, d) and B (m, d)."""
@@ -164,22 +167,30 @@ class ThroughputModel:
         X = self._inputs[at]
         A = J @ self._belief.covariance @ J.T + residual.kernel(X, X)
         A += _OWN_LOG_STD**2 * (at[:, None] == at)
-        A.flat[:: len(at) + 1] += NOISE_LOG_STD**2
+        A.flat[:: len(at) + 1] += residual.noise**2
         L = cholesky(A, lower=True, check_finite=False)
         return L, cho_solve((L, True), offset, check_finite=False)
 
     def _best_residual(self, at: IntArray, offset: FloatArray, J: FloatArray) -> Residual:
-        best, best_value = self.residual, -np.inf
-        for std in _STDS:
-            for lengthscale in _LENGTHSCALES:
-                residual = Residual(float(std), float(lengthscale))
-                try:
-                    L, a = self._solved(at, offset, J, residual)
-                except LinAlgError:
-                    continue
-                value = -0.5 * offset @ a - np.log(L.diagonal()).sum()
-                value -= 0.5 * (np.log(std / self._std_median) / _STD_LOG_SCALE) ** 2
-                value -= 0.5 * (np.log(lengthscale) / _LENGTHSCALE_LOG_SCALE) ** 2
-                if value > best_value:
-                    best, best_value = residual, value
-        return best
+        """The most probable of the grid, one axis pair after the other."""
+        start = self.residual
+        shapes = [replace(start, std=s, lengthscale=l) for s in _STDS for l in _LENGTHSCALES]
+        best = max(shapes, key=lambda residual: self._log_density(residual, at, offset, J))
+        noises = [replace(best, noise=noise) for noise in _NOISES]
+        return max(noises, key=lambda residual: self._log_density(residual, at, offset, J))
+
+    def _log_density(
+        self, residual: Residual, at: IntArray, offset: FloatArray, J: FloatArray
+    ) -> float:
+        try:
+            L, a = self._solved(at, offset, J, residual)
+        except LinAlgError:
+            return -np.inf
+        value = -0.5 * offset @ a - np.log(L.diagonal()).sum()
+        for found, median, scale in (
+            (residual.std, self._std_median, _STD_LOG_SCALE),
+            (residual.lengthscale, _LENGTHSCALE_MEDIAN, _LENGTHSCALE_LOG_SCALE),
+            (residual.noise, _NOISE_MEDIAN, _NOISE_LOG_SCALE),
+        ):
+            value -= 0.5 * (np.log(found / median) / scale) ** 2
+        return float(value)
