@@ -99,13 +99,12 @@ class OptimizerContract:
         _require(recommendation in problem.space.candidates, f"got {recommendation}")
 
     def test_same_seed_same_sequence_in_another_process(self) -> None:
-        """A seed fixes the sequence, whichever process runs it; another seed gives another."""
-        first, again, other = joblib.Parallel(n_jobs=2)(
-            joblib.delayed(self._sequence)(seed) for seed in (3, 3, 4)
+        """A seed fixes the sequence, whichever process runs it."""
+        first, again = joblib.Parallel(n_jobs=2)(
+            joblib.delayed(self._sequence)(seed) for seed in (3, 3)
         )
         _require(first == self._sequence(3), "a seed gave another sequence in another process")
         _require(first == again, "a seed gave two sequences")
-        _require(first != other, "two seeds gave the same sequence")
 
     def _sequence(self, seed: int) -> list[Configuration]:
         problem = load_problem("pco32")

@@ -121,8 +121,8 @@ def test_published_budgets():
 def test_protocols_that_cannot_be():
     with pytest.raises(OptionError, match="n_evaluations: expected a whole number >= 0, got -1"):
         Protocol(n_evaluations=-1)
-    with pytest.raises(OptionError, match="n_initial: expected a whole number >= 1, got 0"):
-        Protocol(n_evaluations=1, n_initial=0)
+    with pytest.raises(OptionError, match="n_initial: expected a whole number >= 0, got -1"):
+        Protocol(n_evaluations=1, n_initial=-1)
     few = np.array([True, False, False])
     with pytest.raises(OptionError, match=r"at least 10 candidates.*got 3 with 1 feasible"):
         Protocol(n_evaluations=1).initial_rows(few, np.random.default_rng(0))

@@ -15,6 +15,7 @@ from parabolt.cli.problems import problems
 from parabolt.cli.report import report
 from parabolt.cli.show import show
 from parabolt.cli.study import app as study
+from parabolt.cli.suggest import suggest
 from parabolt.cli.table import app as table
 from parabolt.errors import ParaboltError
 
@@ -34,6 +35,7 @@ app.command()(evaluate)
 app.command()(plan)
 app.command()(bench)
 app.command()(report)
+app.command()(suggest)
 app.add_typer(study, name="study")
 app.add_typer(table, name="table")
 

@@ -23,7 +23,7 @@ class Protocol:
 
     Attributes:
         n_evaluations: Evaluations after the initial design.
-        n_initial: Rows of the initial design.
+        n_initial: Rows of the initial design; 0 leaves it to the optimizer.
         min_feasible: The design grows until at least this many of its rows are feasible.
         noise_std: Standard deviation of the noise on every told throughput, in iterations/s.
         repeats: Whether an optimizer may propose a candidate again.
@@ -39,7 +39,7 @@ class Protocol:
     repeats: Repeats = "allow"
 
     def __post_init__(self) -> None:
-        for name, least in (("n_evaluations", 0), ("n_initial", 1), ("min_feasible", 0)):
+        for name, least in (("n_evaluations", 0), ("n_initial", 0), ("min_feasible", 0)):
             number = getattr(self, name)
             if type(number) is not int or number < least:
                 raise OptionError(f"{name}: expected a whole number >= {least}, got {number!r}")

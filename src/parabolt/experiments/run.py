@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parabolt.costmodel.evidence import Evidence
 from parabolt.errors import CandidatesExhaustedError
 from parabolt.optimizers.registry import make_optimizer
 from parabolt.problems.imputation import ImputedProblem
 from parabolt.problems.noise import NoisyProblem, TorchNormalStream
 from parabolt.space.configuration import Configuration
 from parabolt.space.knobs import KNOBS
+from parabolt.tables.sources import load_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,7 +126,7 @@ def execute(problem: Problem, key: RunKey) -> Run:
     everything = problem.evaluate_many(problem.space.encoded)
     design = protocol.initial_rows(everything.is_feasible, rng)
     optimizer = make_optimizer(
-        key.method, problem.space, seed=rng, repeats=protocol.repeats, **dict(key.options)
+        key.method, problem.space, seed=rng, repeats=protocol.repeats, **resolved_options(key)
     )
     recorder = _Recorder(problem)
     for row in design:
@@ -146,6 +148,19 @@ def execute(problem: Problem, key: RunKey) -> Run:
         step_time_s = time.perf_counter() - evaluated + asked - start
         recorder.add(configuration, outcome, recommendation, step_time_s)
     return recorder.finish(key, len(design))
+
+
+def resolved_options(key: RunKey) -> dict[str, Any]:
+    """The options of a run's optimizer; tables named in `history` become their trials.
+
+    Raises:
+        UnknownNameError: For a history that no table of that name has.
+    """
+    options = dict(key.options)
+    if "history" in options:
+        tables = [load_table(name) for name in options["history"]]
+        options["history"] = [Evidence(t.instance, t.space.encoded, t.outcomes) for t in tables]
+    return options
 
 
 class _Recorder:

@@ -8,7 +8,7 @@ from parabolt.experiments.executors.executor import Executor, make_executor
 from parabolt.experiments.lock import exclusive
 from parabolt.experiments.manifest import load_manifest, manifest, save_manifest
 from parabolt.experiments.progress import Progress, ProgressMeter
-from parabolt.experiments.run import Run, RunKey, execute
+from parabolt.experiments.run import Run, RunKey, execute, resolved_options
 from parabolt.experiments.store import RunStore, run_name, write_whole
 from parabolt.experiments.study import format_study
 from parabolt.optimizers.registry import make_optimizer
@@ -51,8 +51,9 @@ def run_study(
             major version.
         StoreError: If the directory is in use, or can't be written.
     """
-    for choice in study.optimizers:
-        make_optimizer(choice.name, problems[0].space, **dict(choice.options))
+    for problem, key in study.keys(problems):
+        if key.seed == study.seeds[0]:
+            make_optimizer(key.method, problem.space, **resolved_options(key))
     store = RunStore(folder)
     with exclusive(folder):
         missing = _missing(study, problems, store)

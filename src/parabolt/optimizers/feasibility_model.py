@@ -7,8 +7,8 @@ Symbols: n trials, N candidates.
     t (n,)      1 where a trial ran out of memory, 0 where it finished
 
 log-odds of failure = o + f, t Bernoulli; f by Laplace's approximation (Rasmussen & Williams 2006,
-section 3.4). Where the cost model is right, f stays near 0 and a prediction of 113 GB on 80 GB stays
-near certain; where it is wrong, a few failures nearby outweigh it.
+section 3.4). Where the cost model is right, f stays near 0 and a prediction of 113 GB on 80 GB
+stays near certain; where it is wrong, a few failures nearby outweigh it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, logit
 
 if TYPE_CHECKING:
-    from parabolt.outcome import BoolArray, FloatArray
+    from parabolt.outcome import BoolArray, FloatArray, IntArray
 
 #: No prediction is more certain than this (log-odds): one in 150 is wrong for no reason known.
 MAX_LOG_ODDS = 5.0
@@ -30,7 +30,7 @@ _MAX_STEPS, _TOLERANCE = 30, 1e-6
 
 
 def failure_probability(
-    predicted: FloatArray, inputs: FloatArray, at: FloatArray, failed: BoolArray
+    predicted: FloatArray, inputs: FloatArray, at: IntArray, failed: BoolArray
 ) -> FloatArray:
     """Probability (N,) of failure after trials.
 
@@ -50,20 +50,30 @@ def failure_probability(
 
 
 def _weights(K: FloatArray, offset: FloatArray, failed: BoolArray) -> FloatArray:
-    """K^-1 f (n,) at the mode of f, by Newton's method."""
-    f = np.zeros(len(offset))
-    a = f
+    """K^-1 f (n,) at the mode of f, by Newton's method with step halving."""
+    sign = np.where(failed, 1.0, -1.0)
+
+    def log_density(a: FloatArray) -> float:
+        f = K @ a
+        return float(-np.logaddexp(0.0, -sign * (offset + f)).sum() - 0.5 * a @ f)
+
+    a = np.zeros(len(offset))
+    density = log_density(a)
     for _ in range(_MAX_STEPS):
+        f = K @ a
         p = expit(offset + f)
         w = p * (1.0 - p)
         b = w * f + (failed - p)
         root = np.sqrt(w)
         factor = cho_factor(np.eye(len(f)) + root[:, None] * K * root, lower=True)
-        a = b - root * cho_solve(factor, root * (K @ b))
-        new = K @ a
-        if np.abs(new - f).max() < _TOLERANCE:
+        step = b - root * cho_solve(factor, root * (K @ b)) - a
+        size = 1.0
+        while (new := log_density(a + size * step)) < density and size > _TOLERANCE:
+            size *= 0.5
+        a = a + size * step
+        if new - density < _TOLERANCE:
             break
-        f = new
+        density = new
     return a
 
 

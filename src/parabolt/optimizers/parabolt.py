@@ -44,18 +44,22 @@ if TYPE_CHECKING:
 
 #: With more candidates than this, only those that physics finds most promising are looked at.
 MAX_CANDIDATES = 20_000
-#: Of a larger set, candidates are ranked by predicted log throughput, less this per e-fold of memory
-#: beyond what is usable.
+#: Of a larger set, candidates are ranked by predicted log throughput, less this per e-fold of
+#: memory beyond what is usable.
 _EXCESS_COST = 3.0
 _BLOCK = 50_000
-#: Weight of log P(feasible) beside log expected improvement: an out-of-memory trial costs as much as
-#: one that finishes and tells less. It grows while a larger share of trials than the budget fails.
+#: Weight of log P(feasible) beside log expected improvement: an out-of-memory trial costs as much
+#: as one that finishes and tells less. It grows while more trials than the budget fail.
 _CAUTION, _OOM_BUDGET, _CAUTION_GROWTH = 3.0, 0.05, 10.0
 #: Physics is doubted when its last forecasts of throughput were off by more than this (root mean
 #: square of the logarithm) and no better than the mean of what had been seen, or when at least half
 #: of the last runs failed though less than half as many were forecast. Then every other proposal is
 #: random.
 _N_FORECASTS, _DOUBTFUL_MISS, _DOUBTFUL_FAILURES = 6, 0.15, 0.5
+#: Parts that can be left out: the cost model; the inputs of `structure_inputs`, for plain knobs;
+#: out-of-memory trials as evidence about memory; the first proposals, for a random design.
+PARTS = ("physics", "structure", "censoring", "design")
+_RANDOM_DESIGN, _FLAT_RISK = 10, 0.1
 #: Stop when no candidate is expected to gain more than this fraction of throughput.
 MIN_GAIN = 0.002
 #: Fewest trials before stopping can be advised.
@@ -132,18 +136,27 @@ class ParaboltOptimizer(Optimizer):
     Args:
         space: Instance and candidates.
         history: Trials of other instances, such as tables of other clusters.
+        without: Parts to leave out, among `PARTS`, to see what each is worth.
         **options: See `Optimizer`.
 
     Raises:
-        OptionError: If the history holds trials of the very instance.
+        OptionError: If the history holds trials of the very instance, or for an unknown part.
     """
 
     name = "parabolt"
 
     def __init__(
-        self, space: SearchSpace, *, history: Sequence[Evidence] = (), **options: Any
+        self,
+        space: SearchSpace,
+        *,
+        history: Sequence[Evidence] = (),
+        without: Sequence[str] = (),
+        **options: Any,
     ) -> None:
         super().__init__(space, **options)
+        if unknown := sorted(set(without) - set(PARTS)):
+            raise OptionError(f"without: expected among {', '.join(PARTS)}, got {unknown[0]}")
+        self._without = frozenset(without)
         if any(item.instance == space.instance for item in history):
             raise OptionError(
                 f"history: expected trials of other instances, got some of {space.instance.name}; "
@@ -153,18 +166,30 @@ class ParaboltOptimizer(Optimizer):
         if history:
             self._prior = self._prior.fit(list(history)).transferred()
         self._looked_at = self._promising_rows()
-        model = CostModel(space.instance, self._prior)
-        self._layout = model.layout(space.encoded[self._looked_at])
-        self._inputs = structure_inputs(space, self._looked_at)
-        self._throughput = ThroughputModel(
-            time_features(self._layout),
+        self._inputs = self._kernel_inputs()
+        self._throughput = self._throughput_model()
+        self._forecasts: list[tuple[float, float]] = []
+        self._belief: Belief | None = None
+        self._n_believed = -1
+
+    def _kernel_inputs(self) -> FloatArray:
+        if "structure" not in self._without:
+            return structure_inputs(self.space, self._looked_at)
+        lower, upper = self.space.instance.encoding.bounds
+        inputs: FloatArray = 2.0 * (self.space.encoded[self._looked_at] - lower) / (upper - lower)
+        return inputs
+
+    def _throughput_model(self) -> ThroughputModel:
+        model = CostModel(self.space.instance, self._prior)
+        layout = model.layout(self.space.encoded[self._looked_at])
+        if "physics" in self._without:
+            return ThroughputModel.flat(self._inputs)
+        return ThroughputModel(
+            time_features(layout),
             self._inputs,
             self._prior.time,
             std_median=2.0 * self._prior.time.sigma,
         )
-        self._forecasts: list[tuple[float, float]] = []
-        self._belief: Belief | None = None
-        self._n_believed = -1
 
     def belief(self) -> Belief:
         """What is believed now, given everything told."""
@@ -189,8 +214,7 @@ class ParaboltOptimizer(Optimizer):
         """Whether more trials are not expected to be worth their cost.
 
         Args:
-            min_gain: Smallest expected gain of one trial, as a fraction of throughput, that is worth
-                a trial.
+            min_gain: Smallest expected gain, as a fraction of throughput, that is worth a trial.
         """
         gain = self.expected_gain()
         return len(self.history) >= _MIN_TRIALS and bool(gain < min_gain)
@@ -247,12 +271,14 @@ class ParaboltOptimizer(Optimizer):
     def _next_row(self, available: IntArray) -> int:
         belief = self.belief()
         left = np.isin(belief.rows, available)
+        n_told = len(self.history) + len(self._pending)
+        if "design" in self._without and n_told < _RANDOM_DESIGN:
+            return self._random_row(available)
         # Of a very large set, all that was looked at may have been tried.
         if not left.any() or (self._is_doubtful() and self.rng.random() < 0.5):
             return self._random_row(available)
         throughput = self._fantasy(belief) if self._pending else belief.log_throughput
-        value = throughput.mean if throughput.best is None else _log_gain(throughput)
-        value = value + self._caution() * np.log(belief.p_feasible)
+        value = _log_gain(throughput) + self._caution() * np.log(belief.p_feasible)
         return int(belief.rows[np.argmax(np.where(left, value, -np.inf))])
 
     def _recommended_row(self) -> int | None:
@@ -270,21 +296,30 @@ class ParaboltOptimizer(Optimizer):
         )
 
     def _believe(self) -> Belief:
-        outcomes = self.history.outcomes
-        calibration = self._prior
-        if len(outcomes):
-            told = self.space.encoded[self.history.rows]
-            calibration = self._prior.fit(Evidence(self.space.instance, told, outcomes))
+        calibration = self._calibration()
         predicted = CostModel(self.space.instance, calibration).predict(
             self.space.encoded[self._looked_at]
         )
+        risk = predicted.p_oom
+        if "physics" in self._without:
+            risk = np.full(len(risk), _FLAT_RISK)
         return Belief(
             rows=self._looked_at,
             log_throughput=self._throughput.posterior(*self._finished()),
-            p_feasible=1.0 - self._risk(predicted.p_oom),
+            p_feasible=1.0 - self._risk(risk),
             peak_memory_gb=predicted.peak_memory_gb,
             calibration=calibration,
         )
+
+    def _calibration(self) -> Calibration:
+        used = np.arange(len(self.history))
+        if "censoring" in self._without:
+            used = used[~self.history.is_oom]
+        if len(used) == 0:
+            return self._prior
+        told = self.space.encoded[self.history.rows[used]]
+        outcomes = self.history.outcomes.take(used)
+        return self._prior.fit(Evidence(self.space.instance, told, outcomes))
 
     def _risk(self, predicted: FloatArray) -> FloatArray:
         counted = self.history.is_oom | self.history.is_feasible
@@ -353,8 +388,8 @@ class ParaboltOptimizer(Optimizer):
 
 
 def _log_gain(throughput: Posterior) -> FloatArray:
-    """Log expected improvement (m,) of log throughput over the best finished run."""
-    assert throughput.best is not None
-    return log_expected_improvement(
-        throughput.mean, throughput.gain_std(), float(throughput.mean[throughput.best])
-    )
+    """Log expected improvement (m,) over the best finished run; the mean itself without one."""
+    if throughput.best is None:
+        return throughput.mean
+    best = float(throughput.mean[throughput.best])
+    return log_expected_improvement(throughput.mean, throughput.gain_std(), best)

@@ -1,13 +1,14 @@
-"""Candidates as inputs of a residual kernel: what of a knob can matter, and how far levels are apart.
+"""Candidates as inputs of a residual kernel: what of a knob can matter, how far levels are apart.
 
-What the knobs mean says that sequence parallelism is first of all on or off, that the gradient bucket
-matters only where ZeRO reduces gradients bucket by bucket, and that ZeRO levels are categories. Each
-input is scaled so that a distance of 1 is "quite another regime": a kernel needs one lengthscale.
+What the knobs mean says that sequence parallelism is first of all on or off, that the gradient
+bucket matters only where ZeRO reduces gradients bucket by bucket, and that ZeRO levels are
+categories. Each input is scaled so that a distance of 1 is "quite another regime": a kernel needs
+one lengthscale.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def structure_inputs(space: SearchSpace, rows: IntArray) -> FloatArray:
     doublings; the bucket where ZeRO is on; ZeRO 2; ZeRO 3.
     """
     encoding = space.instance.encoding
-    s = encoding.sizes(encoding.whole_levels(space.encoded[rows]))
+    s: Any = encoding.sizes(encoding.whole_levels(space.encoded[rows]))
     coarse = [np.log2(size) for size in (s.dp, s.tp, s.pp, s.cp, s.chunks, s.grad_accum)]
     is_zero = s.zero > 0
     columns = [

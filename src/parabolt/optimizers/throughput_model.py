@@ -9,8 +9,8 @@ Symbols: n observations, N candidates, k coefficients of the cost model.
                 lengthscale l over `structure_inputs`
     e           noise of a run's log throughput
 
-The model y = m(z) + r + e is linear in z near its mode, so the prior covariance of log throughput is
-J S J' + s^2 exp(-|x - x'|^2 / 2 l^2), and the posterior at all candidates is a Gaussian-process
+The model y = m(z) + r + e is linear in z near its mode, so the prior covariance of log throughput
+is J S J' + s^2 exp(-|x - x'|^2 / 2 l^2), and the posterior at all candidates is a Gaussian-process
 regression (an iterated extended Kalman update; Bell & Cathey 1993). Where physics is right, few
 trials settle z and s stays small: the model is as sharp as a parametric one. Where it is wrong, s
 grows and the model is a plain Gaussian process over structure. s, l and the noise are the maximum a
@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
+from parabolt.costmodel.belief import Belief
 from parabolt.costmodel.likelihood import log_sum
 
 if TYPE_CHECKING:
-    from parabolt.costmodel.belief import Belief
     from parabolt.outcome import FloatArray, IntArray
 
 #: Grid of the noise of a run's mean log throughput, and its log-normal prior: mean step times of
@@ -44,6 +44,8 @@ _STD_MEDIAN, _STD_LOG_SCALE = 0.06, 0.7
 #: Grid of the lengthscale in units of a regime, and its prior.
 _LENGTHSCALES = np.array([0.5, 1.0, 2.0])
 _LENGTHSCALE_MEDIAN, _LENGTHSCALE_LOG_SCALE = 1.0, 0.5
+#: Without physics: an unknown level, and rows that differ by some ten percent.
+_FLAT_LOG_STD, _FLAT_RESIDUAL_STD = 5.0, 0.2
 #: Linearisations per posterior.
 _MODE_STEPS = 2
 
@@ -94,7 +96,8 @@ class Posterior:
         if self.best is None:
             return self.std
         variance = self.std**2 + self.std[self.best] ** 2 - 2.0 * self.shared
-        return np.sqrt(np.maximum(variance, 1e-10))
+        std: FloatArray = np.sqrt(np.maximum(variance, 1e-10))
+        return std
 
 
 class ThroughputModel:
@@ -119,6 +122,12 @@ class ThroughputModel:
         self._std_median = std_median
         self.residual = Residual(std=std_median)
         self.z = belief.mean
+
+    @classmethod
+    def flat(cls, inputs: FloatArray) -> ThroughputModel:
+        """The model that knows no physics: an unknown constant and a residual."""
+        constant = Belief(("constant",), np.zeros(1), _FLAT_LOG_STD**2 * np.eye(1), 1.0)
+        return cls(np.ones((len(inputs), 1)), inputs, constant, std_median=_FLAT_RESIDUAL_STD)
 
     def posterior(self, at: IntArray, y: FloatArray) -> Posterior:
         """Posterior of the noiseless log throughput.
@@ -174,9 +183,13 @@ class ThroughputModel:
     def _best_residual(self, at: IntArray, offset: FloatArray, J: FloatArray) -> Residual:
         """The most probable of the grid, one axis pair after the other."""
         start = self.residual
-        shapes = [replace(start, std=s, lengthscale=l) for s in _STDS for l in _LENGTHSCALES]
+        shapes = [
+            replace(start, std=float(std), lengthscale=float(lengthscale))
+            for std in _STDS
+            for lengthscale in _LENGTHSCALES
+        ]
         best = max(shapes, key=lambda residual: self._log_density(residual, at, offset, J))
-        noises = [replace(best, noise=noise) for noise in _NOISES]
+        noises = [replace(best, noise=float(noise)) for noise in _NOISES]
         return max(noises, key=lambda residual: self._log_density(residual, at, offset, J))
 
     def _log_density(

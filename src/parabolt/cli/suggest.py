@@ -1,0 +1,71 @@
+"""`parabolt suggest`: what to try next, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from parabolt.cli.output import Json, console, print_json
+from parabolt.instances.catalogue import load_instance
+from parabolt.instances.search_space import SearchSpace
+from parabolt.optimizers.registry import make_optimizer
+from parabolt.planner.trials_file import read_trials
+from parabolt.tables.sources import load_table
+
+if TYPE_CHECKING:
+    from parabolt.costmodel.evidence import Evidence
+    from parabolt.optimizers.parabolt import ParaboltOptimizer
+    from parabolt.space.configuration import Configuration
+
+
+def suggest(
+    instance: Annotated[str, typer.Argument(help="Built-in name, or TOML file.")],
+    trials: Annotated[str, typer.Option(help="CSV of the trials so far.")] = "",
+    history: Annotated[
+        list[str] | None, typer.Option(help="Table of another cluster; may be repeated.")
+    ] = None,
+    n: Annotated[int, typer.Option("-n", min=1, help="How many to try at once.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
+    json: Json = False,
+) -> None:
+    """Say which configurations to try next, what is expected of them, and when to stop."""
+    found = load_instance(instance)
+    space = SearchSpace.lattice(found)
+    past = [_evidence(name) for name in history or []]
+    optimizer = cast(
+        "ParaboltOptimizer", make_optimizer("parabolt", space, seed=seed, history=past)
+    )
+    if trials:
+        evidence = read_trials(trials, found)
+        configurations = cast("list[Configuration]", evidence.configurations)
+        for configuration, outcome in zip(configurations, evidence.outcomes, strict=True):
+            optimizer.tell(configuration, outcome)
+    stop, best = optimizer.should_stop(), optimizer.recommend()
+    reasons = [optimizer.explain(configuration) for configuration in optimizer.ask(n)]
+    if json:
+        print_json(
+            {
+                "should_stop": stop,
+                "recommendation": best.as_dict() if best else None,
+                "next": [
+                    {**asdict(r), "configuration": r.configuration.as_dict()} for r in reasons
+                ],
+            }
+        )
+        return
+    out = console()
+    if best:
+        out.print(f"best so far: {best}")
+    if stop:
+        out.print("stop: no further trial is expected to gain what it costs")
+    for reason in reasons:
+        out.print(str(reason), soft_wrap=True)
+
+
+def _evidence(name: str) -> Evidence:
+    from parabolt.costmodel.evidence import Evidence
+
+    table = load_table(name)
+    return Evidence(table.instance, table.space.encoded, table.outcomes)
