@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 OPTIMIZERS: dict[str, str] = {
     "random": "parabolt.optimizers.random:RandomOptimizer",
     "logeic": "parabolt.optimizers.logeic:LogEIC",
+    "lognei": "parabolt.optimizers.lognei:LogNEI",
+    "ucbc": "parabolt.optimizers.ucbc:UCBC",
+    "cts": "parabolt.optimizers.cts:CTS",
+    "scbo": "parabolt.optimizers.scbo:SCBO",
+    "cmes": "parabolt.optimizers.cmes:CMES",
+    "ckg": "parabolt.optimizers.ckg:CKG",
+    "admmbo": "parabolt.optimizers.admmbo:ADMMBO",
+    "lognei+prior": "parabolt.optimizers.lognei:LogNEIWithPrior",
+    "ucbc+prior": "parabolt.optimizers.ucbc:UCBCWithPrior",
+    "ckg+prior": "parabolt.optimizers.ckg:CKGWithPrior",
+    "admmbo+prior": "parabolt.optimizers.admmbo:ADMMBOWithPrior",
     "tpe": "parabolt.optimizers.tpe:TPE",
     "cmaes": "parabolt.optimizers.cmaes:CMAES",
 }
