@@ -1,6 +1,6 @@
 """The full grid of issue 3: every method, both tables, ten seeds; seconds per step.
 
-Usage: python benchmarks/grid.py [--seeds 10] [--jobs 2] [--out DIR]
+Usage: python benchmarks/grid.py [--seeds 10] [--jobs 2]
 
 Prints, per table and method, the mean time of a step (ask, tell and recommend; mean over runs with
 the range) beside the published one (arXiv 2605.17000; authors' machine, 8 threads), the target, and
@@ -8,18 +8,16 @@ the mean final regret; then the wall time of the whole grid.
 """
 
 import argparse
-import tempfile
 import time
 from collections.abc import Sequence
 
+import joblib
 import numpy as np
 
 import parabolt
 from parabolt.analysis.metrics import simple_regret
 from parabolt.experiments.protocol import Protocol
-from parabolt.experiments.run import Run
-from parabolt.experiments.runner import run_all
-from parabolt.experiments.store import RunStore
+from parabolt.experiments.run import Run, RunKey, execute
 
 PROBLEMS = ("pco32", "pco64")
 #: Method to published seconds per step on pco32 and pco64, and the target in milliseconds.
@@ -60,19 +58,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", default=None, help="keep the runs here")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        start = time.perf_counter()
-        runs = run_all(
-            [parabolt.load_problem(name) for name in PROBLEMS],
-            list(METHODS),
-            range(options.seeds),
-            protocol=Protocol.published,
-            store=RunStore(options.out or temporary),
-            n_jobs=options.jobs,
+    wanted = [
+        (problem, RunKey.of(problem, method, seed, Protocol.published(problem.name)))
+        for problem in map(parabolt.load_problem, PROBLEMS)
+        for method in METHODS
+        for seed in range(options.seeds)
+    ]
+    start = time.perf_counter()
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        runs = joblib.Parallel(n_jobs=options.jobs, batch_size=1)(
+            joblib.delayed(execute)(problem, key) for problem, key in wanted
         )
-        minutes = (time.perf_counter() - start) / 60.0
+    minutes = (time.perf_counter() - start) / 60.0
     for i, name in enumerate(PROBLEMS):
         print(f"\n{name}: ms per step, mean [range over runs]; published")
         for method, (*published, target_ms) in METHODS.items():

@@ -85,8 +85,8 @@ class Run:
         recommended: Noiseless throughput of the recommendation after each evaluation; 0 where it
             is infeasible, NaN where there is none and within the initial design.
         step_time_s: Time that the optimizer itself took for each evaluation; NaN in the design.
-        n_failed_fits: Fits of the optimizer's model that fell back at each evaluation, int64; it goes
-            on, with a model that is worse than it should be. -1 where a log has no figure.
+        n_failed_fits: Fits of the optimizer's model that fell back at each evaluation, int64; it
+            goes on, with a model that is worse than it should be. -1 where a log has no figure.
         was_shortened: Whether the time limit of an ask cut the proposal of each evaluation short.
     """
 
