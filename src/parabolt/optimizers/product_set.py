@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from parabolt.outcome import FloatArray, IntArray
 
 #: Rows that the choice of the groups looks at, drawn at random: a stride would miss whole levels.
-_LOOK_AT = 10_000
+_LOOK_AT = 3_000
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,17 @@ class ProductSet:
     @classmethod
     def of(cls, X: FloatArray) -> ProductSet:
         """Splits the columns of X (N, d) where sampling is cheapest."""
-        levels = np.stack([np.unique(column, return_inverse=True)[1] for column in X.T], axis=1)
+        levels = np.stack([_ranks(column) for column in X.T], axis=1)
         looked_at = np.random.default_rng(0).permutation(len(levels))[:_LOOK_AT]
         groups = _cheap_groups(levels[looked_at])
         values = []
         cell = np.zeros(len(X), dtype=np.int64)
         for group in groups:
-            codes = _codes(levels[:, group])
-            _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-            values.append(X[first][:, group])
-            cell = cell * len(first) + inverse
+            ranks = _ranks(_codes(levels[:, group]))
+            of_group = np.empty((int(ranks.max()) + 1, len(group)))
+            of_group[ranks] = X[:, group]
+            values.append(of_group)
+            cell = cell * len(of_group) + ranks
         return cls(groups, tuple(values), cell)
 
     def draw(self, lengthscales: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
@@ -85,6 +86,12 @@ def _cheap_groups(levels: IntArray) -> tuple[IntArray, ...]:
         if best is None:
             return tuple(groups)
         groups[largest : largest + 1] = best
+
+
+def _ranks(x: FloatArray | IntArray) -> IntArray:
+    """Rank (N,) of each value among the distinct ones."""
+    # Several times as fast as `np.unique(..., return_inverse=True)`, which sorts indices.
+    return np.searchsorted(np.unique(x), x)
 
 
 def _cost(sizes: list[int]) -> float:
