@@ -42,7 +42,7 @@ NOISE_LOC, NOISE_SCALE = -4.0, 1.0
 #: Least posterior variance, as a share of the prior's; below it, it is rounding.
 MIN_VARIANCE = 1e-12
 
-_BLOCK_CELLS = 1 << 22
+_BLOCK_CELLS = 1 << 17  # a block stays in the cache of a core
 
 
 @dataclass(frozen=True)
