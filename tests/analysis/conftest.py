@@ -27,6 +27,8 @@ def run_of():
             outcomes=Outcomes.of(outcomes),
             recommended=np.array(recommended if recommended is not None else [math.nan] * n),
             step_time_s=np.array([math.nan] * n_initial + [0.01] * (n - n_initial)),
+            n_failed_fits=np.zeros(n, dtype=np.int64),
+            was_shortened=np.zeros(n, dtype=bool),
         )
 
     return make

@@ -26,7 +26,7 @@ def test_choice_is_that_of_botorch_at_the_same_hyperparameters(name):
     surrogate = optimizer.surrogate()
     X = torch.tensor(surrogate.candidates)
     models = []
-    for gp in (surrogate.objective, surrogate.constraint):
+    for gp in (surrogate.objective.gp, surrogate.constraint.gp):
         model = SingleTaskGP(
             torch.tensor(gp.X), torch.tensor(gp.y)[:, None], outcome_transform=Standardize(m=1)
         )
@@ -113,7 +113,7 @@ def test_bad_options():
         with pytest.raises(parabolt.OptionError, match=message):
             parabolt.make_optimizer("logeic", space, **options)
     with pytest.raises(parabolt.UnknownNameError, match="did you mean 'logeic'"):
-        parabolt.make_optimizer("logeci", space)
+        parabolt.make_optimizer("logeicc", space)
     optimizer = parabolt.make_optimizer("random", space)
     for n in (0, -1, 1.0, True):
         with pytest.raises(parabolt.OptionError, match="n: expected a positive whole number"):

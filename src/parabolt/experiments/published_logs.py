@@ -81,6 +81,8 @@ def _run(document: dict[str, Any], trial: dict[str, Any], problem: Problem) -> R
         outcomes=outcomes,
         recommended=_recommended(trial, len(observed), n_initial),
         step_time_s=step_time_s,
+        n_failed_fits=np.full(len(observed), -1),
+        was_shortened=np.zeros(len(observed), dtype=bool),
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from parabolt.experiments.protocol import Protocol
-    from parabolt.outcome import FloatArray, IntArray, Outcome, Outcomes
+    from parabolt.outcome import BoolArray, FloatArray, IntArray, Outcome, Outcomes
     from parabolt.problems.problem import Problem
 
 
@@ -87,6 +87,9 @@ class Run:
         recommended: Noiseless throughput of the recommendation after each evaluation; 0 where it
             is infeasible, NaN where there is none and within the initial design.
         step_time_s: Time that the optimizer itself took for each evaluation; NaN in the design.
+        n_failed_fits: Fits of the optimizer's model that fell back at each evaluation, int64; it
+            goes on, with a model that is worse than it should be. -1 where a log has no figure.
+        was_shortened: Whether the time limit of an ask cut the proposal of each evaluation short.
     """
 
     key: RunKey
@@ -97,6 +100,8 @@ class Run:
     outcomes: Outcomes
     recommended: FloatArray
     step_time_s: FloatArray
+    n_failed_fits: IntArray
+    was_shortened: BoolArray
 
     def __len__(self) -> int:
         return len(self.observed)
@@ -126,7 +131,12 @@ def execute(problem: Problem, key: RunKey) -> Run:
     everything = problem.evaluate_many(problem.space.encoded)
     design = protocol.initial_rows(everything.is_feasible, rng)
     optimizer = make_optimizer(
-        key.method, problem.space, seed=rng, repeats=protocol.repeats, **resolved_options(key)
+        key.method,
+        problem.space,
+        seed=seed,
+        rng=rng,
+        repeats=protocol.repeats,
+        **resolved_options(key),
     )
     recorder = _Recorder(problem)
     for row in design:
@@ -134,8 +144,9 @@ def execute(problem: Problem, key: RunKey) -> Run:
         outcome = told.evaluate(configuration)
         optimizer.tell(configuration, outcome)
         recorder.add(configuration, outcome)
+        recorder.note(0, was_shortened=False)
     for _ in range(protocol.n_evaluations):
-        start = time.perf_counter()
+        start, n_failed = time.perf_counter(), optimizer.n_failed_fits
         try:
             configuration = optimizer.ask()
         except CandidatesExhaustedError:
@@ -147,6 +158,7 @@ def execute(problem: Problem, key: RunKey) -> Run:
         recommendation = optimizer.recommend()
         step_time_s = time.perf_counter() - evaluated + asked - start
         recorder.add(configuration, outcome, recommendation, step_time_s)
+        recorder.note(optimizer.n_failed_fits - n_failed, was_shortened=optimizer.was_shortened)
     return recorder.finish(key, len(design))
 
 
@@ -170,6 +182,8 @@ class _Recorder:
         self._observed: list[float] = []
         self._recommended: list[float] = []
         self._step_time_s: list[float] = []
+        self._n_failed_fits: list[int] = []
+        self._was_shortened: list[bool] = []
 
     def add(
         self,
@@ -183,6 +197,10 @@ class _Recorder:
         self._recommended.append(self._value(recommendation))
         self._step_time_s.append(step_time_s)
 
+    def note(self, n_failed_fits: int, *, was_shortened: bool) -> None:
+        self._n_failed_fits.append(n_failed_fits)
+        self._was_shortened.append(was_shortened)
+
     def finish(self, key: RunKey, n_initial: int) -> Run:
         return Run(
             key=key,
@@ -195,6 +213,8 @@ class _Recorder:
             outcomes=self._problem.evaluate_many(self._configurations),
             recommended=np.array(self._recommended),
             step_time_s=np.array(self._step_time_s),
+            n_failed_fits=np.array(self._n_failed_fits, dtype=np.int64),
+            was_shortened=np.array(self._was_shortened, dtype=bool),
         )
 
     def _value(self, recommendation: Configuration | None) -> float:

@@ -43,6 +43,8 @@ COLUMNS: dict[str, str] = {
     "memory_margin": "peak memory / capacity - 1; 0.2 where out of memory",
     "recommended_throughput": "noiseless iterations/s of the recommendation; 0 if infeasible",
     "step_time_s": "seconds that the optimizer took; NaN in the initial design",
+    "n_failed_fits": "fits of the optimizer's model that fell back",
+    "was_shortened": "whether the time limit of a proposal cut it short",
 }
 
 #: Version of the layout of a run file; files of a later version are refused.
@@ -218,6 +220,8 @@ def _to_arrow(run: Run) -> pa.Table:
         "memory_margin": outcomes.memory_margin,
         "recommended_throughput": run.recommended,
         "step_time_s": run.step_time_s,
+        "n_failed_fits": run.n_failed_fits,
+        "was_shortened": run.was_shortened,
     }
     about = {
         "format": FORMAT,
@@ -253,6 +257,8 @@ def _from_arrow(data: pa.Table, about: dict[str, Any]) -> Run:
         ),
         recommended=floats["recommended_throughput"],
         step_time_s=floats["step_time_s"],
+        n_failed_fits=data.column("n_failed_fits").to_numpy(),
+        was_shortened=data.column("was_shortened").to_numpy(zero_copy_only=False),
     )
 
 

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from parabolt.optimizers.acquisition import log_expected_improvement
-from parabolt.optimizers.surrogate import Surrogate, SurrogateOptimizer
+from parabolt.optimizers.surrogate_optimizer import AcquisitionOptimizer
 
 if TYPE_CHECKING:
+    from parabolt.optimizers.surrogate import Surrogate
     from parabolt.outcome import FloatArray
 
 
-class LogEIC(SurrogateOptimizer):
+class LogEIC(AcquisitionOptimizer):
     """Maximises log EI + log P(feasible) (Gardner et al. 2014; log form Ament et al. 2023).
 
     The incumbent is the best feasible observation. While there is none, P(feasible) alone counts.
+    The recommendation is that of `SurrogateOptimizer`.
     """
 
     name = "logeic"
 
     def _acquisition(self, surrogate: Surrogate) -> FloatArray:
-        feasible = self.history.is_feasible
-        if not feasible.any():
-            return surrogate.log_feasible
-        best = float(np.max(self.history.throughput[feasible]))
-        improvement = log_expected_improvement(surrogate.mean, surrogate.std, best)
-        return improvement + surrogate.log_feasible
+        return self._log_eic(surrogate)

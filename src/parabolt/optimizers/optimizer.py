@@ -7,12 +7,14 @@ names the candidate to deploy now.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
 from parabolt.errors import CandidatesExhaustedError, OptionError
+from parabolt.optimizers.deadline import Deadline
 from parabolt.optimizers.history import History
 
 if TYPE_CHECKING:
@@ -29,8 +31,19 @@ class Optimizer(ABC):
     Args:
         space: Instance and candidates.
         seed: Seed, or a generator to draw from.
+        rng: Generator to draw from in place of one made from `seed`: a protocol that has drawn the
+            initial design goes on with its stream this way.
         repeats: Whether a candidate may be proposed again after it has been asked or told. The
             published protocol allows it.
+        ask_time_limit_s: Time budget of one `ask`, in seconds. When it is over, an optimizer ends
+            with what it has: hyper-parameters of the last fit, fewer samples, fewer candidates
+            looked at. One pass over the candidates is always made. A limit that strikes makes the
+            sequence depend on the machine's speed.
+
+    Attributes:
+        n_failed_fits: Fits of a model that fell back so far, see `gp_fit.fit_gp`.
+        last_ask_time_s: Duration of the last `ask`, in seconds; NaN before the first.
+        was_shortened: Whether the time limit cut the last `ask` short.
 
     Raises:
         OptionError: For an option outside what is allowed.
@@ -44,14 +57,22 @@ class Optimizer(ABC):
         space: SearchSpace,
         *,
         seed: int | np.random.Generator = 0,
+        rng: np.random.Generator | None = None,
         repeats: Repeats = "avoid",
+        ask_time_limit_s: float | None = None,
     ) -> None:
         if repeats not in ("avoid", "allow"):
             raise OptionError(f"repeats: expected 'avoid' or 'allow', got {repeats!r}")
         self.space = space
         self.repeats: Repeats = repeats
-        self.rng = _generator(seed)
+        self.seed = None if isinstance(seed, np.random.Generator) else _whole_seed(seed)
+        self.rng = _generator(seed, rng)
         self.history = History()
+        self.ask_time_limit_s = ask_time_limit_s
+        self.n_failed_fits = 0
+        self.last_ask_time_s = math.nan
+        self.was_shortened = False
+        self._deadline = Deadline(ask_time_limit_s)
         self._pending: list[int] = []
         self._is_used = np.zeros(len(space), dtype=bool)
 
@@ -71,10 +92,13 @@ class Optimizer(ABC):
         """
         if n is not None and (type(n) is not int or n < 1):
             raise OptionError(f"n: expected a positive whole number, got {n!r}")
+        self._deadline = Deadline(self.ask_time_limit_s)
         batch = [self._ask_row()]
         while len(batch) < (n or 1) and len(self.available_rows()):
             batch.append(self._ask_row())
         configurations = [self.space.candidates[row] for row in batch]
+        self.last_ask_time_s = self._deadline.elapsed_s()
+        self.was_shortened = self._deadline.was_hit
         return configurations if n is not None else configurations[0]
 
     def tell(self, configuration: Configuration, outcome: Outcome) -> None:
@@ -93,6 +117,7 @@ class Optimizer(ABC):
 
     def recommend(self) -> Configuration | None:
         """The candidate to deploy now; None while nothing is known to be feasible."""
+        self._deadline = Deadline(self.ask_time_limit_s)
         row = self._recommended_row()
         return None if row is None else self.space.candidates[row]
 
@@ -130,9 +155,15 @@ class Optimizer(ABC):
         return int(available[self.rng.integers(len(available))])
 
 
-def _generator(seed: int | np.random.Generator) -> np.random.Generator:
-    if isinstance(seed, np.random.Generator):
-        return seed
+def _whole_seed(seed: int) -> int:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise OptionError(f"seed: expected a whole number >= 0 or a generator, got {seed!r}")
-    return np.random.default_rng(int(seed))
+    return int(seed)
+
+
+def _generator(
+    seed: int | np.random.Generator, rng: np.random.Generator | None
+) -> np.random.Generator:
+    if rng is not None:
+        return rng
+    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)

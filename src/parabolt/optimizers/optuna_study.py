@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parabolt.errors import MissingDependencyError
+from parabolt.errors import MissingDependencyError, OptionError
 from parabolt.optimizers.initial_design import DesignedOptimizer
 from parabolt.outcome import Status
 
@@ -27,7 +27,12 @@ class OptunaOptimizer(DesignedOptimizer):
 
     The sampler is made when the initial design is over and is told the design as finished trials.
     A repaired proposal is told back as the trial it came from. Crashed and stopped runs are told as
-    failed trials. The arguments are those of `DesignedOptimizer`.
+    failed trials. "Nearest" is in the unit cube of the encoding's bounds. With a whole number as
+    `seed`, that is the sampler's seed. The arguments are those of `DesignedOptimizer`, but that a
+    sampler can't be hurried.
+
+    Raises:
+        OptionError: If a time limit is asked for.
     """
 
     #: Whether the sampler is told the memory margin as a constraint (feasible where <= 0).
@@ -35,8 +40,17 @@ class OptunaOptimizer(DesignedOptimizer):
 
     def __init__(self, space: SearchSpace, **options: Any) -> None:
         super().__init__(space, **options)
-        lower, upper = space.instance.encoding.bounds.astype(int).tolist()
-        self._names = [knob.name for knob in space.instance.encoding.knobs]
+        if self.ask_time_limit_s is not None:
+            raise OptionError(
+                f"{self.name}: expected no ask_time_limit_s, got {self.ask_time_limit_s}; "
+                "an Optuna sampler can't be cut short"
+            )
+        bounds = space.instance.encoding.bounds
+        lower, upper = bounds.astype(int).tolist()
+        self._lower, self._span = bounds[0], bounds[1] - bounds[0]
+        self._inputs = (space.encoded - self._lower) / self._span
+        # CMA-ES orders parameters by name: these names keep the order of the knobs (published).
+        self._names = [f"x{i}" for i in range(len(lower))]
         self._distributions = {
             name: optuna.distributions.IntDistribution(low, high)
             for name, low, high in zip(self._names, lower, upper, strict=True)
@@ -55,8 +69,9 @@ class OptunaOptimizer(DesignedOptimizer):
 
     def _model_row(self, available: IntArray) -> int:
         trial = self._ensure_study().ask(self._distributions)
-        point = np.array([trial.params[name] for name in self._names], dtype=np.float64)
-        distance = ((self.space.encoded[available] - point) ** 2).sum(axis=1)
+        levels = np.array([trial.params[name] for name in self._names], dtype=np.float64)
+        point = (levels - self._lower) / self._span
+        distance = ((self._inputs[available] - point) ** 2).sum(axis=1)
         row = int(available[np.argmin(distance)])
         self._open.setdefault(row, []).append(trial)
         return row
@@ -82,7 +97,8 @@ class OptunaOptimizer(DesignedOptimizer):
 
     def _ensure_study(self) -> Any:
         if self._study is None:
-            sampler = self._make_sampler(int(self.rng.integers(2**32)))
+            drawn = int(self.rng.integers(2**32)) if self.seed is None else self.seed
+            sampler = self._make_sampler(drawn)
             self._study = _quiet_study(sampler)
             for row, outcome in self._told_before:
                 self._add_trial(self._study, row, outcome)
