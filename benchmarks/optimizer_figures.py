@@ -20,7 +20,7 @@ from parabolt.experiments.run import Run
 from parabolt.experiments.runner import run_study
 from parabolt.experiments.store import RunStore
 from parabolt.experiments.study import read_study
-from parabolt.outcome import OOM
+from parabolt.outcome import OOM, FloatArray
 
 STUDIES = ("optimizer_cold", "optimizer_warm_pco32", "optimizer_warm_pco64")
 BUDGETS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 40, 50, 60, 80, 100)
@@ -37,7 +37,7 @@ def run_all(folder: Path) -> list[Run]:
     return runs
 
 
-def quantile(counts: np.ndarray, q: float) -> str:
+def quantile(counts: FloatArray, q: float) -> str:
     """A quantile with its interval; a count past the budget stands for 'never'."""
     value = np.quantile(counts, q, method="inverted_cdf")
     if np.ptp(counts) == 0:
@@ -54,23 +54,19 @@ def quantile(counts: np.ndarray, q: float) -> str:
 
 def print_figures(runs: list[Run]) -> None:
     """One line per problem and optimizer."""
-    print(
-        f"{'problem':<8}{'optimizer':<20}{'found':>7}{'median':>14}{'90 %':>14}{'OOM':>7}{'ms':>7}"
-    )
+    head = ("optimizer", "found", "median", "90 %", "OOM", "ms")
+    print(f"{'problem':<8}{head[0]:<20}" + "".join(f"{name:>14}" for name in head[1:]))
     for problem, groups in group_runs(runs).items():
         for name, group in groups.items():
             found = [evaluations_to(run) for run in group]
-            counts = np.array(
-                [len(r) + 1 if n is None else n for n, r in zip(found, group, strict=True)]
-            )
-            until = [r.outcomes.status[:n] == OOM for n, r in zip(counts, group, strict=True)]
-            oom = np.concatenate(until).mean()
-            step_ms = 1e3 * np.mean([np.nanmean(run.step_time_s) for run in group])
+            counts = np.array([float(n or len(r) + 1) for n, r in zip(found, group, strict=True)])
+            until = [r.outcomes.status[: int(n)] for n, r in zip(counts, group, strict=True)]
             share = np.mean([n is not None for n in found])
-            print(
-                f"{problem:<8}{name:<20}{100 * share:6.0f}%{quantile(counts, 0.5):>14}"
-                f"{quantile(counts, 0.9):>14}{100 * oom:6.1f}%{step_ms:7.1f}"
-            )
+            step_ms = 1e3 * np.mean([np.nanmean(run.step_time_s) for run in group])
+            oom = np.mean(np.concatenate(until) == OOM)
+            cells = [f"{100 * share:.0f}%", quantile(counts, 0.5), quantile(counts, 0.9)]
+            cells += [f"{100 * oom:.1f}%", f"{step_ms:.1f}"]
+            print(f"{problem:<8}{name:<20}" + "".join(f"{cell:>14}" for cell in cells))
 
 
 def print_comparison(runs: list[Run], others: list[Run]) -> None:
