@@ -87,7 +87,7 @@ class SurrogateOptimizer(DesignedOptimizer):
         """The posteriors, given everything told so far."""
         history = self.history
         if self._fitted is None or self._n_fitted != len(history):
-            counts = history.is_feasible | history.is_oom
+            counts = history.is_informative
             self._n_fitted = len(history)
             self._fitted = Surrogate(
                 self._inputs,

@@ -1,0 +1,173 @@
+"""The Slurm launcher: batch jobs, their states, and their end.
+
+The batch script is a constant. The command reaches it as arguments of its own, so neither sbatch nor
+a shell ever splits or expands them. Variables for an N-node torchrun (`PET_*`, which torchrun reads
+as its options) are set from what Slurm knows; a command that needs no torchrun ignores them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+from parabolt.errors import LaunchError
+from parabolt.trials.launcher import Exit, Job, Launch, Launcher, StartFault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from parabolt.instances.specs import Cluster
+
+#: One task per host; a task that fails ends the others. A requeued job begins its report anew.
+_SCRIPT = """#!/bin/sh
+: > "$PARABOLT_REPORT"
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))
+PET_NNODES=$SLURM_JOB_NUM_NODES
+PET_RDZV_BACKEND=c10d
+PET_RDZV_ID=$SLURM_JOB_ID
+PET_RDZV_ENDPOINT=$MASTER_ADDR:$MASTER_PORT
+export MASTER_ADDR MASTER_PORT PET_NNODES PET_RDZV_BACKEND PET_RDZV_ID PET_RDZV_ENDPOINT
+exec srun --kill-on-bad-exit=1 --open-mode=truncate \\
+    --output="$PARABOLT_LOG_DIR/node-%n.log" --error="$PARABOLT_LOG_DIR/node-%n.log" "$@"
+"""
+
+#: States in which a job has not ended; requeued and suspended ones will run again.
+_ALIVE = {
+    "PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED", "REQUEUE_HOLD",
+    "REQUEUE_FED", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SPECIAL_EXIT",
+}  # fmt: skip
+_FIELD = re.compile(r"(\w+)=(\S*)")
+#: Seconds for one call of a Slurm command, and between two questions about a job.
+_CALL_S, _POLL_S = 60.0, 1.0
+_JOB_FILE = "slurm_job"
+
+
+class SlurmLauncher(Launcher):
+    """Runs a command as a batch job.
+
+    Args:
+        cluster: Gives the number of hosts.
+        options: Further options of sbatch, such as `--partition=gpu` and `--gpus-per-node=8`.
+    """
+
+    def __init__(self, cluster: Cluster, *, options: tuple[str, ...] = ()) -> None:
+        self.cluster = cluster
+        self.options = options
+
+    def start(self, launch: Launch) -> Job:
+        """See `Launcher.start`."""
+        script = launch.folder / "job.sh"
+        script.write_text(_SCRIPT, encoding="utf-8")
+        minutes = int(launch.time_limit_s // 60) + 2  # parabolt's own limit comes first
+        arguments = [
+            "sbatch", "--parsable", "--export=ALL", "--job-name=parabolt", "--open-mode=truncate",
+            f"--nodes={self.cluster.n_hosts}", "--ntasks-per-node=1", f"--time={minutes}",
+            f"--output={_plain(launch.log_folder)}/output.log",
+            f"--chdir={launch.working_folder}", *self.options, str(script), *launch.arguments,
+        ]  # fmt: skip
+        done = _call(arguments, environment=dict(launch.environment))
+        if done.returncode:
+            said = " ".join((done.stderr or done.stdout).split())
+            raise StartFault(f"the scheduler rejected the job: {said}")
+        job = done.stdout.strip().split(";")[0]
+        (launch.folder / _JOB_FILE).write_text(f"{job}\n", encoding="utf-8")
+        return _SlurmJob(job)
+
+    def end_leftovers(self, folder: Path) -> bool:
+        """See `Launcher.end_leftovers`."""
+        path = folder / _JOB_FILE
+        if not path.exists():
+            return False
+        job = _SlurmJob(path.read_text(encoding="utf-8").strip())
+        was_alive = job.wait(0.0) is None
+        job.kill()
+        return was_alive
+
+
+class _SlurmJob(Job):
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._exit: Exit | None = None
+        self._began: float | None = None
+        self._n_restarts = "0"
+
+    def wait(self, seconds: float) -> Exit | None:
+        end = time.monotonic() + seconds
+        while self._exit is None:
+            self._look()
+            left = end - time.monotonic()
+            if self._exit is not None or left <= 0.0:
+                break
+            time.sleep(min(_POLL_S, left))
+        return self._exit
+
+    def kill(self) -> None:
+        if self._exit is None:
+            _call(["scancel", self._job])
+        while self.wait(_POLL_S) is None:
+            pass
+
+    @property
+    def running_time_s(self) -> float:
+        return 0.0 if self._began is None else time.monotonic() - self._began
+
+    def _look(self) -> None:
+        facts = _facts(self._job)
+        state = facts.get("JobState", "")
+        if facts.get("Restarts", "0") != self._n_restarts:
+            self._n_restarts, self._began = (
+                facts["Restarts"],
+                None,
+            )  # requeued: its time starts anew
+        if state == "RUNNING" and self._began is None:
+            self._began = time.monotonic()
+        if state in _ALIVE:
+            return
+        code, _, signal = facts.get("ExitCode", "").partition(":")
+        reason = facts.get("Reason", "None")
+        self._exit = Exit(
+            exit_code=-int(signal) if signal.isdigit() and int(signal) else _whole(code),
+            scheduler_state=state or None,
+            scheduler_reason=None if reason == "None" else reason,
+        )
+
+
+def _facts(job: str) -> dict[str, str]:
+    """What the controller, or where it has forgotten the job the accounting, says of a job."""
+    done = _call(["scontrol", "show", "job", "--oneliner", job])
+    if done.returncode == 0:
+        return dict(_FIELD.findall(done.stdout))
+    if "Invalid job id" not in done.stderr:
+        return {"JobState": "PENDING"}  # the controller is busy or restarting: ask again
+    fields = ("JobState", "ExitCode")
+    done = _call(["sacct", "-X", "-n", "-P", "-j", job, "-o", "State,ExitCode"])
+    values = done.stdout.strip().split("|")
+    if done.returncode or len(values) != len(fields):
+        return {"Reason": "the scheduler has forgotten the job"}
+    return {"JobState": values[0].split()[0], "ExitCode": values[1]}
+
+
+def _call(
+    arguments: list[str], environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    if shutil.which(arguments[0]) is None:
+        raise LaunchError(f"expected {arguments[0]} of Slurm on the PATH, got none")
+    try:
+        return subprocess.run(  # noqa: S603 - Slurm's own commands, with a list of arguments
+            arguments, capture_output=True, text=True, check=False, timeout=_CALL_S, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        raise LaunchError(f"{arguments[0]} did not answer within {_CALL_S:g} s") from None
+
+
+def _plain(path: Path) -> str:
+    """A path as sbatch takes it literally: a percent sign would be a pattern."""
+    return str(path).replace("%", "%%")
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
