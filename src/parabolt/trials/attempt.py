@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from parabolt.outcome import OOM_MARGIN, Outcome, Source, Status
 from parabolt.trials.evidence import Evidence, rank_of, read_logs
-from parabolt.trials.launcher import LOG_VARIABLE, TRIAL_VARIABLE, Exit, Launch, StartFault
+from parabolt.trials.launcher import LOG_VARIABLE, TRIAL_VARIABLE, Exit, Launch, StartError
 from parabolt.trials.measurements import (
     REPORT_VARIABLE,
     Measurements,
-    ReportFault,
+    ReportError,
     ReportReader,
     Statistics,
 )
@@ -100,7 +100,7 @@ class AttemptRunner:
         start = time.monotonic()
         try:
             job = self.launcher.start(launch)
-        except StartFault as fault:
+        except StartError as fault:
             verdict = Verdict(Status.CRASHED, str(fault))
             return Attempt(verdict, _outcome(self.spec, verdict, None, 0.0, ()))
         try:
@@ -175,7 +175,7 @@ class AttemptRunner:
                 statistics = Statistics.of(
                     reader.measurements, n_warmup=trial.warmup_steps, n_timed=trial.timed_steps
                 )
-            except ReportFault as error:
+            except ReportError as error:
                 fault = str(error)
         if self._needs_memory and statistics and not statistics.peak_memory_per_gpu_gb:
             fault = "no peak memory was reported, and a table needs it"
@@ -215,7 +215,7 @@ class _Reader:
         self.finish()
         try:
             steps = self.measurements.timed_steps_s(self._spec.trial.warmup_steps)
-        except ReportFault:
+        except ReportError:
             return []
         return [] if self.fault else steps[: self._spec.trial.timed_steps]
 
@@ -228,7 +228,7 @@ class _Reader:
                 self._report.read()
             else:
                 self._read_logs()
-        except ReportFault as fault:
+        except ReportError as fault:
             self.fault = str(fault)
 
     def _read_logs(self) -> None:

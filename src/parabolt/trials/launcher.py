@@ -45,7 +45,7 @@ class Exit:
     n_host_oom_kills: int = 0
 
 
-class StartFault(Exception):
+class StartError(Exception):
     """A command that could not be started; the trial has failed, and the search goes on."""
 
 
@@ -74,7 +74,7 @@ class Launcher(ABC):
         """Starts a command.
 
         Raises:
-            StartFault: If this command can't be started.
+            StartError: If this command can't be started.
             LaunchError: If no command can be started.
         """
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parabolt.trials.launcher import TRIAL_VARIABLE, Exit, Job, Launch, Launcher, StartFault
+from parabolt.trials.launcher import TRIAL_VARIABLE, Exit, Job, Launch, Launcher, StartError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ class LocalLauncher(Launcher):
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
-            raise StartFault(f"cannot start {launch.arguments[0]!r}: {error}") from error
+            raise StartError(f"cannot start {launch.arguments[0]!r}: {error}") from error
         return _LocalJob(process, str(launch.folder), n_kills)
 
     def end_leftovers(self, folder: Path) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from parabolt.errors import SpecError, UnknownNameError
-from parabolt.trials.measurements import ReportFault
+from parabolt.trials.measurements import ReportError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,7 +76,7 @@ class LogFormat:
             into: Where it goes.
 
         Raises:
-            ReportFault: If a step stands there twice, or a number isn't positive.
+            ReportError: If a step stands there twice, or a number isn't positive.
         """
         compiled = [re.compile(text) for text in self.patterns]
         for coloured in lines:
@@ -98,7 +98,7 @@ def _record(
             if name in values:
                 into.add_memory(rank, float(values[name]) * factor)
     except (ValueError, ZeroDivisionError):
-        raise ReportFault(f"expected numbers in the log, got {values}") from None
+        raise ReportError(f"expected numbers in the log, got {values}") from None
 
 
 def _seconds(values: dict[str, str], instance: Instance) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 REPORT_VARIABLE = "PARABOLT_REPORT"
 
 
-class ReportFault(Exception):
+class ReportError(Exception):
     """A report that says nothing certain; the trial has failed, and the search goes on."""
 
 
@@ -45,12 +46,12 @@ class Measurements:
         """Records a step.
 
         Raises:
-            ReportFault: If the same rank reports a step twice, or the time isn't positive.
+            ReportError: If the same rank reports a step twice, or the time isn't positive.
         """
         if not 0.0 < seconds < math.inf:
-            raise ReportFault(f"step {step}: expected positive seconds, got {seconds}")
+            raise ReportError(f"step {step}: expected positive seconds, got {seconds}")
         if (step, rank) in self._reported:
-            raise ReportFault(
+            raise ReportError(
                 f"rank {rank} reported step {step} twice: did the program restart itself?"
             )
         self._reported.add((step, rank))
@@ -60,10 +61,10 @@ class Measurements:
         """Records the peak memory of a rank in GB.
 
         Raises:
-            ReportFault: If it isn't a positive number.
+            ReportError: If it isn't a positive number.
         """
         if not 0.0 < peak_memory_gb < math.inf:
-            raise ReportFault(f"rank {rank}: expected a positive peak memory, got {peak_memory_gb}")
+            raise ReportError(f"rank {rank}: expected a positive peak memory, got {peak_memory_gb}")
         self.peak_memory_gb[rank] = max(peak_memory_gb, self.peak_memory_gb.get(rank, 0.0))
 
     def merge(self, other: Measurements) -> None:
@@ -79,12 +80,12 @@ class Measurements:
         """Seconds of the steps after the warm-up, in order.
 
         Raises:
-            ReportFault: If a step is missing in between.
+            ReportError: If a step is missing in between.
         """
         steps = sorted(self.step_times_s)
         if steps and steps[-1] - steps[0] + 1 != len(steps):
-            gap = next(a + 1 for a, b in zip(steps, steps[1:], strict=False) if b != a + 1)
-            raise ReportFault(
+            gap = next(a + 1 for a, b in pairwise(steps) if b != a + 1)
+            raise ReportError(
                 f"step {gap} was not reported, though step {steps[-1]} was; try a log interval of 1"
             )
         return [self.step_times_s[step] for step in steps[n_warmup:]]
@@ -117,11 +118,11 @@ class Statistics:
         """The statistics of the first `n_timed` steps after `n_warmup` steps.
 
         Raises:
-            ReportFault: If there are fewer steps, or one is missing.
+            ReportError: If there are fewer steps, or one is missing.
         """
         steps = measurements.timed_steps_s(n_warmup)
         if len(steps) < n_timed:
-            raise ReportFault(
+            raise ReportError(
                 f"too few steps: expected {n_warmup} warm-up and {n_timed} timed steps, "
                 f"got {len(measurements.step_times_s)} in all"
             )
@@ -153,7 +154,7 @@ class ReportReader:
         """Reads what has come since the last call.
 
         Raises:
-            ReportFault: If the file can't be read, or at the first line that isn't of the protocol.
+            ReportError: If the file can't be read, or at the first line that isn't of the protocol.
         """
         try:
             with self._path.open("rb") as file:
@@ -162,7 +163,7 @@ class ReportReader:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise ReportFault(f"cannot read the report: {error.strerror}") from error
+            raise ReportError(f"cannot read the report: {error.strerror}") from error
         complete = text[: text.rfind(b"\n") + 1]
         self._offset += len(complete)
         for line in complete.splitlines():
@@ -174,21 +175,21 @@ class ReportReader:
         try:
             record = json.loads(line)
         except ValueError:
-            raise ReportFault(self._complaint("JSON", line)) from None
+            raise ReportError(self._complaint("JSON", line)) from None
         if not isinstance(record, dict):
-            raise ReportFault(self._complaint("a JSON object", line))
+            raise ReportError(self._complaint("a JSON object", line))
         rank = record.get("rank", 0)
         has_step, has_memory = "seconds" in record, "peak_memory_gb" in record
         if not _is_whole(rank) or not (has_step or has_memory):
-            raise ReportFault(self._complaint("step and seconds, or rank and peak_memory_gb", line))
+            raise ReportError(self._complaint("step and seconds, or rank and peak_memory_gb", line))
         if has_step:
             step, seconds = record.get("step"), record["seconds"]
             if not _is_whole(step) or not _is_number(seconds):
-                raise ReportFault(self._complaint("a whole step and its seconds", line))
+                raise ReportError(self._complaint("a whole step and its seconds", line))
             self._measurements.add_step(step, float(seconds), rank)
         if has_memory:
             if not _is_number(record["peak_memory_gb"]):
-                raise ReportFault(self._complaint("a number for peak_memory_gb", line))
+                raise ReportError(self._complaint("a number for peak_memory_gb", line))
             self._measurements.add_memory(rank, float(record["peak_memory_gb"]))
 
     def _complaint(self, expected: str, line: bytes) -> str:

@@ -1,8 +1,8 @@
 """The records of a journal, and the history that they add up to.
 
-Kinds: `created` (identity of the spec), `asked` (a trial begins), `launched` and `ended` (an attempt
-of it; the last one is final, and its outcome stands). A trial that was asked and has no outcome was
-under way.
+Kinds: `created` (identity of the spec), `asked` (a trial begins), `launched` and `ended` (an
+attempt of it; the last one is final, and its outcome stands). A trial that was asked and has no
+outcome was under way.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Slurm launcher: batch jobs, their states, and their end.
 
-The batch script is a constant. The command reaches it as arguments of its own, so neither sbatch nor
-a shell ever splits or expands them. Variables for an N-node torchrun (`PET_*`, which torchrun reads
-as its options) are set from what Slurm knows; a command that needs no torchrun ignores them.
+The batch script is a constant. The command reaches it as arguments of its own, so neither sbatch
+nor a shell ever splits or expands them. Variables for an N-node torchrun (`PET_*`, which torchrun
+reads as its options) are set from what Slurm knows; a command without torchrun ignores them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from parabolt.errors import LaunchError
-from parabolt.trials.launcher import Exit, Job, Launch, Launcher, StartFault
+from parabolt.trials.launcher import Exit, Job, Launch, Launcher, StartError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +72,7 @@ class SlurmLauncher(Launcher):
         done = _call(arguments, environment=dict(launch.environment))
         if done.returncode:
             said = " ".join((done.stderr or done.stdout).split())
-            raise StartFault(f"the scheduler rejected the job: {said}")
+            raise StartError(f"the scheduler rejected the job: {said}")
         job = done.stdout.strip().split(";")[0]
         (launch.folder / _JOB_FILE).write_text(f"{job}\n", encoding="utf-8")
         return _SlurmJob(job)
