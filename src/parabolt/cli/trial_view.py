@@ -197,5 +197,5 @@ def _trials_table(history: History) -> Table:
     return table
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt

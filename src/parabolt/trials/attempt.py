@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from parabolt.space.configuration import Configuration
     from parabolt.trials.launcher import Job, Launcher
+    from parabolt.trials.log_formats import LogFormat
     from parabolt.trials.spec import Spec
 
 #: Seconds between two looks at a running trial.
@@ -227,20 +228,20 @@ class _Reader:
             if self._parser is None:
                 self._report.read()
             else:
-                self._read_logs()
+                self.measurements = _measurements_of_logs(self._parser, self._spec, self._launch)
         except ReportError as fault:
             self.fault = str(fault)
 
-    def _read_logs(self) -> None:
-        assert self._parser is not None
-        everything = Measurements()
-        folder = self._launch.log_folder
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            found = Measurements()
-            with path.open(encoding="utf-8", errors="replace") as lines:
-                self._parser.read(lines, rank_of(path, folder) or 0, self._spec.instance, found)
-            everything.merge(found)  # a launcher may show again what a rank's own log has
-        self.measurements = everything
+
+def _measurements_of_logs(parser: LogFormat, spec: Spec, launch: Launch) -> Measurements:
+    everything = Measurements()
+    folder = launch.log_folder
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        found = Measurements()
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            parser.read(lines, rank_of(path, folder) or 0, spec.instance, found)
+        everything.merge(found)  # a launcher may show again what a rank's own log has
+    return everything
 
 
 def _outcome(

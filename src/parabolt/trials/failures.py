@@ -72,10 +72,12 @@ LOST_PEER = _any_of(
         r"Rendezvous(?:Connection|Closed|Timeout)\w*Error",
         r"SignalException: Process \d+ got signal",
         r"received (?:SIGTERM|signal 15)|Received (?:SIGTERM|15)|death signal",
-        r"Sending process \d+ closing signal|CANCELLED AT|[Tt]erminating (?:task|job step)|Terminated",
+        r"Sending process \d+ closing signal|CANCELLED AT|Terminated",
+        r"[Tt]erminating (?:task|job step)",
         r"[Tt]o avoid data inconsistency|taking the entire process down",
         r"ChildFailedError|failed \(exitcode: -?\d+\)|BrokenPipeError|EOFError",
-        r"Job step aborted|task\(s\) (?:unfinished|exited)|Killed by signal 15|Exited with exit code",
+        r"Job step aborted|task\(s\) (?:unfinished|exited)",
+        r"Killed by signal 15|Exited with exit code",
     ]
 )
 
@@ -83,7 +85,8 @@ LOST_PEER = _any_of(
 COLLECTIVE_TIMEOUT = _any_of(
     [
         r"[Ww]atchdog caught collective operation timeout",
-        r"[Cc]ollective operation timed? ?out|WorkNCCL\(.*ran for \d+ milliseconds before timing out",
+        r"[Cc]ollective operation timed? ?out",
+        r"WorkNCCL\(.*ran for \d+ milliseconds before timing out",
         r"Timed out waiting \d+ms for (?:recv|send) operation",
         r"wait timeout after \d+ms|monitoredBarrier.*timed out|failed to pass monitoredBarrier",
         r"Watchdog.*got stuck for \d+ seconds|Heartbeat monitor timed out",

@@ -1,6 +1,6 @@
 """`python -m parabolt.trials.trainer`: trains for a few steps and reports them.
 
-Without torchrun it forks `--ranks` processes on this machine; under torchrun it is one of its ranks.
+Without torchrun it forks all ranks on this machine; under torchrun it is one of its ranks.
 """
 
 from __future__ import annotations
