@@ -12,6 +12,8 @@ import signal
 import sys
 from pathlib import Path
 
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 from parabolt.trials import journal
 from parabolt.trials.attempt import AttemptRunner
 from parabolt.trials.journal import read_journal
@@ -38,11 +40,16 @@ command = ["/bin/sh", "{program}", "{{configuration}}"]
 warmup_steps = 1
 timed_steps = 2
 [budget]
-trials = 8
+trials = 5
 [optimizer]
 name = "{optimizer}"
 """
-OPTIMIZERS = {"logeic": "n_initial = 4\n", "random": "seed = 5\n"}
+#: Searches by name: optimizer, its options, and the ways to be killed.
+EVERY_WAY = ("before", "torn", "after", "run")
+SEARCHES = {
+    "model": ("logeic", "n_initial = 3\n", ("after", "run")),
+    **{f"random{n}": ("random", f"seed = {n}\n", EVERY_WAY) for n in (0, 1, 2)},
+}
 
 
 def die():
@@ -101,24 +108,27 @@ def main(folder):
     program.write_text(PROGRAM)
     n_points = n_leftover = n_relaunched = 0
     different = []
-    for optimizer, options in OPTIMIZERS.items():
+    for name, (optimizer, options, modes) in SEARCHES.items():
         text = SPEC.format(program=program, optimizer=optimizer) + options
         spec = parse_spec(text, origin="test", folder=folder)
-        reference = folder / optimizer
+        reference = folder / name
         assert search(spec, reference) == 0
         whole = told(reference)
         records = read_journal(reference / JOURNAL)
         n_launched = sum(record["kind"] == "launched" for record in records)
-        points = [(mode, n) for mode in ("before", "torn", "after") for n in range(len(records))]
-        points += [("run", n) for n in range(n_launched)]
+        points = [
+            (mode, n)
+            for mode in modes
+            for n in range(n_launched if mode == "run" else len(records))
+        ]
         for mode, number in points:
-            there = folder / f"{optimizer}-{mode}-{number}"
+            there = folder / f"{name}-{mode}-{number}"
             killed = search(spec, there, mode, number)
             assert killed == signal.SIGKILL, (mode, number, killed)
             assert search(spec, there) == 0
             n_points += 1
             if told(there) != whole:
-                different.append([optimizer, mode, number])
+                different.append([name, mode, number])
             again = sum(r["kind"] == "launched" for r in read_journal(there / JOURNAL))
             n_relaunched += again - n_launched > 1
             n_leftover += any(_marked_processes(str(p)) for p in there.glob("trials/*/*"))

@@ -40,7 +40,7 @@ def watching(
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         if is_quiet:
-            yield lambda progress: None
+            yield _ignore
         elif not screen.is_terminal:
             yield lambda progress: _print_event(screen, progress)
         else:
@@ -199,3 +199,7 @@ def _trials_table(history: History) -> Table:
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+def _ignore(_progress: Progress) -> None:
+    pass

@@ -109,7 +109,7 @@ class AttemptRunner:
         finally:
             job.kill()
         wall_time_s = time.monotonic() - start
-        return self._judge(reader, launch, exit_, ended_by, wall_time_s)
+        return self._judge(launch, exit_, ended_by, wall_time_s)
 
     def _prepare(self, configuration: Configuration, folder: Path) -> Launch:
         spec, log_folder = self.spec, folder / "logs"
@@ -165,10 +165,9 @@ class AttemptRunner:
                 return job.wait(_POLL_S) or Exit(), "limit"
         return exit_, "itself"
 
-    def _judge(
-        self, reader: _Reader, launch: Launch, exit_: Exit, ended_by: str, wall_time_s: float
-    ) -> Attempt:
+    def _judge(self, launch: Launch, exit_: Exit, ended_by: str, wall_time_s: float) -> Attempt:
         trial = self.spec.trial
+        reader = _Reader(self.spec, launch)  # anew: a requeued job began its report once more
         reader.finish()
         statistics, fault = None, reader.fault
         if fault is None:

@@ -158,6 +158,8 @@ class ReportReader:
         """
         try:
             with self._path.open("rb") as file:
+                if file.seek(0, 2) < self._offset:
+                    raise ReportError("the report became shorter: the program began anew")
                 file.seek(self._offset)
                 text = file.read()
         except FileNotFoundError:

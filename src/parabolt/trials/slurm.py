@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from parabolt.instances.specs import Cluster
 
 #: One task per host; a task that fails ends the others. A requeued job begins its report anew.
+#: torchrun meets at the address by which Slurm itself reaches the first host.
 _SCRIPT = """#!/bin/sh
 : > "$PARABOLT_REPORT"
-MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+address=$(scontrol show node --oneliner "$first" | sed -n 's/.* NodeAddr=\\([^ ]*\\).*/\\1/p')
+MASTER_ADDR=${address:-$first}
 MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))
 PET_NNODES=$SLURM_JOB_NUM_NODES
 PET_RDZV_BACKEND=c10d
@@ -32,7 +35,7 @@ PET_RDZV_ID=$SLURM_JOB_ID
 PET_RDZV_ENDPOINT=$MASTER_ADDR:$MASTER_PORT
 export MASTER_ADDR MASTER_PORT PET_NNODES PET_RDZV_BACKEND PET_RDZV_ID PET_RDZV_ENDPOINT
 exec srun --kill-on-bad-exit=1 --open-mode=truncate \\
-    --output="$PARABOLT_LOG_DIR/node-%n.log" --error="$PARABOLT_LOG_DIR/node-%n.log" "$@"
+    --output="$PARABOLT_SRUN_LOGS/task-%t.log" --error="$PARABOLT_SRUN_LOGS/task-%t.log" "$@"
 """
 
 #: States in which a job has not ended; requeued and suspended ones will run again.
@@ -69,7 +72,8 @@ class SlurmLauncher(Launcher):
             f"--output={_plain(launch.log_folder)}/output.log",
             f"--chdir={launch.working_folder}", *self.options, str(script), *launch.arguments,
         ]  # fmt: skip
-        done = _call(arguments, environment=dict(launch.environment))
+        logs = {"PARABOLT_SRUN_LOGS": _plain(launch.log_folder)}
+        done = _call(arguments, environment={**launch.environment, **logs})
         if done.returncode:
             said = " ".join((done.stderr or done.stdout).split())
             raise StartError(f"the scheduler rejected the job: {said}")
@@ -165,7 +169,7 @@ def _call(
 
 
 def _plain(path: Path) -> str:
-    """A path as sbatch takes it literally: a percent sign would be a pattern."""
+    """A path as Slurm takes it literally: a percent sign would be a pattern."""
     return str(path).replace("%", "%%")
 
 
