@@ -1,10 +1,10 @@
 """A rank's memory: measured, and limited.
 
-On a GPU both are the caching allocator's. On a CPU the measure is the peak of the resident set
-above what the process held when the meter was made (imports and process groups), and the limit is
-one on the data segment (RLIMIT_DATA), so that an allocation beyond it fails as it does on a GPU.
-Freed blocks of 256 kB and more go back to the system at once, so that the resident set is what is
-in use. Linux only.
+On a GPU both are the caching allocator's. On a CPU both are the address space that the process has
+taken beyond what it held when the meter was made (imports and process groups): its peak is measured
+(VmPeak), and a limit set on it (RLIMIT_AS), so that an allocation beyond it fails as it does on a
+GPU. It is the same quantity, so a rank that finishes has stayed below its capacity. Freed blocks of
+256 kB and more go back to the system at once, so that the space is what is in use. Linux only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-_STATUS, _CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_STATUS = Path("/proc/self/status")
 #: Parameters of mallopt(3), and a value for each: threshold of mmap, number of arenas.
 _MALLOPT = ((-3, 256 * 1024), (-8, 1))
 
@@ -41,17 +41,16 @@ class MemoryMeter:
         libc = ctypes.CDLL(None)
         for parameter, value in _MALLOPT:
             libc.mallopt(parameter, value)
-        _CLEAR_REFS.write_text("5", encoding="ascii")  # the peak starts from the present value
-        self._baseline_bytes = _status_bytes("VmRSS")
+        self._baseline_bytes = _status_bytes("VmSize")
         if capacity_gb is not None:
-            limit = _status_bytes("VmData") + int(capacity_gb * 1e9)
-            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+            limit = self._baseline_bytes + int(capacity_gb * 1e9)
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
     def peak_gb(self) -> float:
         """Peak memory since the meter was made, in GB."""
         if self._device.type == "cuda":
             return float(torch.cuda.max_memory_reserved(self._device)) / 1e9
-        return max(_status_bytes("VmHWM") - self._baseline_bytes, 1) / 1e9
+        return (_status_bytes("VmPeak") - self._baseline_bytes) / 1e9
 
 
 def _status_bytes(name: str) -> int:
