@@ -1,6 +1,6 @@
 """A real tuning run that is killed on the way and goes on: `make demo-tune`.
 
-Usage: python examples/demo_tune.py [FOLDER]. Needs the extra `torch`; about two minutes on two cores.
+Usage: python examples/demo_tune.py [FOLDER]. Needs the extra `torch`.
 """
 
 import json

@@ -131,3 +131,33 @@ def test_identity_changes_with_what_matters(tmp_path):
     ):
         changed = identity(SPEC.replace(old, new))
         assert [name for name in same if same[name] != changed[name]] == ([part] if part else [])
+
+
+MEGATRON = """
+instance = "pco32"
+command = ["torchrun", "pretrain_gpt.py", "{flags}", "--train-iters", "{steps}"]
+framework = "megatron-lm"
+"""
+
+
+def test_the_settings_of_a_framework_become_arguments(tmp_path):
+    spec = parse_spec(MEGATRON, origin="x", folder=tmp_path)
+    arguments = spec.arguments(Configuration(dp=16, tp=2, sp=2, bucket=64, zero=2), {"steps": 12})
+    assert arguments[:4] == ("torchrun", "pretrain_gpt.py", "--tensor-model-parallel-size", "2")
+    assert arguments[-2:] == ("--train-iters", "12")
+    assert "--sequence-parallel" in arguments
+    assert arguments[arguments.index("--ckpt-format") + 1] == "fsdp_dtensor"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"megatron-lm"', '"megatron"', "unknown framework 'megatron'.*did you mean 'megatron-lm'"),
+        ('framework = "megatron-lm"', "", "framework: expected with the argument {flags}"),
+        ('"{flags}", ', "", "framework: expected with the argument {flags} and only with it"),
+        ('"{flags}"', '"x{flags}"', "expected a field among"),
+    ],
+)
+def test_bad_frameworks(tmp_path, old, new, message):
+    with pytest.raises(SpecError, match=message):
+        parse_spec(MEGATRON.replace(old, new), origin="x", folder=tmp_path)

@@ -15,8 +15,8 @@ from parabolt.cli.problems import problems
 from parabolt.cli.report import report
 from parabolt.cli.show import show
 from parabolt.cli.study import app as study
-from parabolt.cli.table import app as table
 from parabolt.cli.sweep import sweep
+from parabolt.cli.table import app as table
 from parabolt.cli.tune import tune
 from parabolt.errors import ParaboltError
 

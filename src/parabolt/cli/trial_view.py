@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from parabolt.cli.output import outcome_as_json
-from parabolt.trials.template import TRIAL_FIELDS, field_values
+from parabolt.trials.template import TRIAL_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,12 +86,7 @@ def result_as_json(spec: Spec, history: History) -> dict[str, Any]:
 def _launch_arguments(spec: Spec, trial: Trial) -> list[str]:
     """The command of a configuration; what belongs to one trial alone keeps its field's name."""
     own = {name: f"{{{name}}}" for name in TRIAL_FIELDS}
-    values = {
-        **own,
-        **field_values(trial.configuration, spec.instance),
-        "memory_gb": spec.memory_gb,
-    }
-    return list(spec.command.fill(values))
+    return list(spec.arguments(trial.configuration, own))
 
 
 def _trial_as_json(trial: Trial) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from parabolt.errors import SpecError
 from parabolt.outcome import OOM_MARGIN, Outcome, Source, Status
 from parabolt.trials.evidence import Evidence, rank_of, read_logs
 from parabolt.trials.launcher import LOG_VARIABLE, TRIAL_VARIABLE, Exit, Launch, StartError
@@ -18,7 +19,6 @@ from parabolt.trials.measurements import (
     ReportReader,
     Statistics,
 )
-from parabolt.trials.template import field_values
 from parabolt.trials.verdict import Verdict, decide
 
 if TYPE_CHECKING:
@@ -96,14 +96,14 @@ class AttemptRunner:
         Raises:
             LaunchError: If nothing can be launched at all.
         """
-        launch = self._prepare(configuration, folder)
-        reader = _Reader(self.spec, launch)
         start = time.monotonic()
         try:
+            launch = self._prepare(configuration, folder)
             job = self.launcher.start(launch)
-        except StartError as fault:
+        except (StartError, SpecError) as fault:
             verdict = Verdict(Status.CRASHED, str(fault))
             return Attempt(verdict, _outcome(self.spec, verdict, None, 0.0, ()))
+        reader = _Reader(self.spec, launch)
         try:
             exit_, ended_by = self._watch_job(job, reader, launch, stops)
         finally:
@@ -114,9 +114,7 @@ class AttemptRunner:
     def _prepare(self, configuration: Configuration, folder: Path) -> Launch:
         spec, log_folder = self.spec, folder / "logs"
         log_folder.mkdir(parents=True)
-        values = {
-            **field_values(configuration, spec.instance),
-            "memory_gb": spec.memory_gb,
+        own = {
             "trial_dir": folder,
             "log_dir": log_folder,
             "report": folder / "report.jsonl",
@@ -124,6 +122,7 @@ class AttemptRunner:
             "warmup_steps": spec.trial.warmup_steps,
             "timed_steps": spec.trial.timed_steps,
         }
+        values = spec.values(configuration, own)
         environment = {
             **os.environ,
             **{name: template.fill(values)[0] for name, template in spec.environment},
@@ -132,15 +131,15 @@ class AttemptRunner:
             TRIAL_VARIABLE: str(folder),
         }
         launch = Launch(
-            arguments=spec.command.fill(values),
+            arguments=spec.arguments(configuration, own),
             environment=environment,
             folder=folder,
             log_folder=log_folder,
             working_folder=spec.folder / spec.launcher.working_directory,
             time_limit_s=spec.trial.time_limit_s,
         )
-        own = {name for name, _ in spec.environment}
-        kept = {k: v for k, v in environment.items() if k in own or k.startswith(_KEPT)}
+        added = {name for name, _ in spec.environment}
+        kept = {k: v for k, v in environment.items() if k in added or k.startswith(_KEPT)}
         _write_json(folder / "command.json", list(launch.arguments))
         _write_json(folder / "environment.json", dict(sorted(kept.items())))
         return launch

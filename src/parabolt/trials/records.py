@@ -76,10 +76,12 @@ class History:
 
     Attributes:
         identity: Identity of the spec; None while the journal is new.
+        about: What is searched, for a report: instance, GPUs, memory, optimizer and command.
         trials: The trials.
     """
 
     identity: dict[str, Any] | None = None
+    about: dict[str, Any] = field(default_factory=dict)
     trials: list[Trial] = field(default_factory=list)
 
     @classmethod
@@ -105,7 +107,7 @@ class History:
                 raise JournalError(
                     f"expected a journal of version {VERSION}, got {record['version']}"
                 )
-            self.identity = record["identity"]
+            self.identity, self.about = record["identity"], record["about"]
             return
         if kind == "asked":
             configuration = Configuration.from_dict(record["configuration"])
@@ -155,9 +157,9 @@ class History:
         return math.fsum(trial.saved_s for trial in self.trials)
 
 
-def created(identity: dict[str, str]) -> Record:
+def created(identity: dict[str, str], about: dict[str, Any]) -> Record:
     """The first record."""
-    return {"kind": "created", "version": VERSION, "identity": identity}
+    return {"kind": "created", "version": VERSION, "identity": identity, "about": about}
 
 
 def asked(number: int, configuration: Configuration) -> Record:

@@ -174,7 +174,16 @@ class Session:
     def _check_identity(self, identity: dict[str, str]) -> None:
         found = self.history.identity
         if found is None:
-            self._record(records.created(identity))
+            spec = self.spec
+            about = {
+                "purpose": identity["purpose"],
+                "instance": spec.instance.name,
+                "n_gpus": spec.instance.cluster.n_gpus,
+                "memory_gb": spec.memory_gb,
+                "optimizer": spec.optimizer.name,
+                "command": list(spec.command.arguments),
+            }
+            self._record(records.created(identity, about))
             return
         changed = [name for name in identity if identity[name] != found.get(name)]
         if changed:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shlex
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parabolt.errors import SpecError
+from parabolt.errors import SpecError, UnknownNameError
+from parabolt.planner.frameworks.registry import FRAMEWORKS
 from parabolt.trials.log_formats import LogFormat, log_format
+from parabolt.trials.template import FLAGS, field_values
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from parabolt.instances.specs import Instance
+    from parabolt.space.configuration import Configuration
     from parabolt.trials.stopping import StoppingRule
     from parabolt.trials.template import Template
 
@@ -151,6 +157,7 @@ class Spec:
     Attributes:
         instance: The instance, whose lattice is searched.
         command: The command.
+        framework: Whose launch settings `{flags}` in the command stands for; None for none.
         environment: Variables that are added to the environment, as templates.
         folder: Folder that relative paths start from.
         trial: How a trial is run.
@@ -162,6 +169,7 @@ class Spec:
 
     instance: Instance
     command: Template
+    framework: str | None = None
     environment: tuple[tuple[str, Template], ...] = ()
     folder: Path = Path()
     trial: TrialSpec = TrialSpec()
@@ -171,14 +179,43 @@ class Spec:
     stopping: StoppingRule | None = None
 
     def __post_init__(self) -> None:
+        if self.framework is not None and self.framework not in FRAMEWORKS:
+            raise UnknownNameError.of("framework", self.framework, FRAMEWORKS)
+        if (self.framework is None) == (FLAGS in self.command.arguments):
+            raise SpecError("framework: expected with the argument {flags} and only with it")
         used = self.command.fields.union(*(template.fields for _, template in self.environment))
         searched = {knob.name for knob in self.instance.encoding.knobs}
-        if "configuration" not in used and (unused := sorted(searched - used)):
+        is_covered = self.framework is not None or "configuration" in used
+        if not is_covered and (unused := sorted(searched - used)):
             raise SpecError(
                 f"command: {', '.join(unused)} of {self.instance.name} occurs nowhere, so that "
                 f"different configurations would be the same run; try {{{unused[0]}}} in the "
                 "command or in [environment], or {configuration}"
             )
+
+    def arguments(self, configuration: Configuration, own: Mapping[str, object]) -> tuple[str, ...]:
+        """The command of a configuration.
+
+        Args:
+            configuration: What is to be run.
+            own: Values of the trial's own fields, see `template.TRIAL_FIELDS`.
+
+        Raises:
+            SpecError: If the framework can't express the configuration.
+        """
+        return self.command.fill(self.values(configuration, own), self._flags(configuration))
+
+    def values(self, configuration: Configuration, own: Mapping[str, object]) -> dict[str, object]:
+        """Values of all fields; see `arguments`."""
+        return {**field_values(configuration, self.instance), "memory_gb": self.memory_gb, **own}
+
+    def _flags(self, configuration: Configuration) -> list[str]:
+        if self.framework is None:
+            return []
+        launch = FRAMEWORKS[self.framework](self.instance, configuration)
+        if launch.reason:
+            raise SpecError(f"{launch.framework} can't express {configuration}: {launch.reason}")
+        return [word for flag in launch.flags for word in shlex.split(flag)]
 
     @property
     def memory_gb(self) -> float:
@@ -191,7 +228,7 @@ class Spec:
         stopping = None if self.stopping is None else asdict(self.stopping)
         parts: dict[str, Any] = {
             "instance": repr(self.instance),
-            "command": self.command.arguments,
+            "command": [self.command.arguments, self.framework],
             "environment": environment,
             "trial": asdict(self.trial),
             "optimizer": asdict(self.optimizer),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _KEYS = (
-    "instance", "command", "environment", "trial", "launcher", "budget", "optimizer",
+    "instance", "command", "framework", "environment", "trial", "launcher", "budget", "optimizer",
     "early_termination",
 )  # fmt: skip
 
@@ -38,8 +38,9 @@ def parse_spec(text: str, *, origin: str, folder: Path) -> Spec:
     """The spec that a TOML text describes.
 
     Args:
-        text: TOML with `instance`, `command` and the tables `environment`, `trial`, `launcher`,
-            `budget`, `optimizer` and `early_termination`, all of which have defaults.
+        text: TOML with `instance`, `command`, `framework` and the tables `environment`, `trial`,
+            `launcher`, `budget`, `optimizer` and `early_termination`; all but the first two have
+            defaults.
         origin: Where the text comes from, for error messages.
         folder: Where relative paths start.
 
@@ -65,6 +66,7 @@ def _spec(document: dict[str, Any], folder: Path) -> Spec:
     return Spec(
         instance=load_instance(_instance(document["instance"], folder)),
         command=Template.parse(_command(document["command"])),
+        framework=_text("framework", document["framework"]) if "framework" in document else None,
         environment=tuple(
             (name, Template((_text(f"environment.{name}", value),)))
             for name, value in _table(document, "environment").items()

@@ -11,7 +11,7 @@ from parabolt.errors import SpecError
 from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from parabolt.instances.specs import Instance
     from parabolt.space.configuration import Configuration
@@ -25,6 +25,9 @@ TRIAL_FIELDS: dict[str, str] = {
     "warmup_steps": "steps before the timed ones",
     "timed_steps": "steps that count",
 }
+
+#: The argument that stands for all launch settings of a framework.
+FLAGS = "{flags}"
 
 #: Fields that describe the configuration as a whole and the instance.
 INSTANCE_FIELDS: dict[str, str] = {
@@ -47,7 +50,8 @@ class Template:
     """Arguments with fields in braces, such as `--tp {tp}`; `{{` and `}}` stand for braces.
 
     A value takes the place of its field inside one argument: whatever it holds, it never becomes
-    two arguments, and no shell ever sees it.
+    two arguments, and no shell ever sees it. Only the argument `{flags}` stands for many: the
+    launch settings of a framework.
 
     Attributes:
         arguments: The arguments, at least one.
@@ -62,7 +66,7 @@ class Template:
         known = {*KNOBS, *TRIAL_FIELDS, *INSTANCE_FIELDS}
         for argument in self.arguments:
             for field in _fields(argument):
-                if field not in known:
+                if field not in known and argument != FLAGS:
                     raise SpecError(
                         f"{argument!r}: expected a field among {', '.join(sorted(known))}, "
                         f"got {{{field}}}; try {{{{ and }}}} for braces of the program's own"
@@ -88,9 +92,12 @@ class Template:
         """Names of the fields that occur."""
         return frozenset(field for a in self.arguments for field in _fields(a))
 
-    def fill(self, values: Mapping[str, object]) -> tuple[str, ...]:
-        """The arguments with every field replaced by its value."""
-        return tuple(argument.format_map(values) for argument in self.arguments)
+    def fill(self, values: Mapping[str, object], flags: Sequence[str] = ()) -> tuple[str, ...]:
+        """The arguments with every field replaced by its value, and `{flags}` by `flags`."""
+        filled: list[str] = []
+        for argument in self.arguments:
+            filled += flags if argument == FLAGS else [argument.format_map(values)]
+        return tuple(filled)
 
 
 def field_values(configuration: Configuration, instance: Instance) -> dict[str, object]:
