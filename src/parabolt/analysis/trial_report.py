@@ -46,8 +46,8 @@ $rows
 </tbody></table>
 <p class="note">Throughput and memory are measured in the timed steps of each trial. A stopped trial
 could not beat the best one any more: its throughput is that of the steps it did, and it can't win.
-A crashed trial says nothing of its configuration. Each trial's command, environment, logs and report
-are in its folder beside the journal.</p>
+A crashed trial says nothing of its configuration. Each trial's command, environment, logs and
+report are in its folder beside the journal.</p>
 </body></html>
 """)
 

@@ -7,6 +7,7 @@ reads as its options) are set from what Slurm knows; a command without torchrun 
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -44,9 +45,10 @@ _ALIVE = {
     "REQUEUE_FED", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SPECIAL_EXIT",
 }  # fmt: skip
 _FIELD = re.compile(r"(\w+)=(\S*)")
-#: Seconds for one call of a Slurm command, and between two questions about a job.
-_CALL_S, _POLL_S = 60.0, 1.0
-_JOB_FILE = "slurm_job"
+#: Seconds for one call of a Slurm command.
+_CALL_S = 60.0
+#: Shortest and longest time between two questions about a job, and their share of its age.
+_MIN_POLL_S, _MAX_POLL_S, _POLL_SHARE = 1.0, 15.0, 1 / 30
 
 
 class SlurmLauncher(Launcher):
@@ -67,8 +69,8 @@ class SlurmLauncher(Launcher):
         script.write_text(_SCRIPT, encoding="utf-8")
         minutes = int(launch.time_limit_s // 60) + 2  # parabolt's own limit comes first
         arguments = [
-            "sbatch", "--parsable", "--export=ALL", "--job-name=parabolt", "--open-mode=truncate",
-            f"--nodes={self.cluster.n_hosts}", "--ntasks-per-node=1", f"--time={minutes}",
+            "sbatch", "--parsable", "--export=ALL", "--open-mode=truncate",
+            f"--job-name={_name(launch.folder)}", f"--nodes={self.cluster.n_hosts}", "--ntasks-per-node=1", f"--time={minutes}",
             f"--output={_plain(launch.log_folder)}/output.log",
             f"--chdir={launch.working_folder}", *self.options, str(script), *launch.arguments,
         ]  # fmt: skip
@@ -78,18 +80,18 @@ class SlurmLauncher(Launcher):
             said = " ".join((done.stderr or done.stdout).split())
             raise StartError(f"the scheduler rejected the job: {said}")
         job = done.stdout.strip().split(";")[0]
-        (launch.folder / _JOB_FILE).write_text(f"{job}\n", encoding="utf-8")
+        (launch.folder / "slurm_job").write_text(f"{job}\n", encoding="utf-8")
         return _SlurmJob(job)
 
     def end_leftovers(self, folder: Path) -> bool:
         """See `Launcher.end_leftovers`."""
-        path = folder / _JOB_FILE
-        if not path.exists():
-            return False
-        job = _SlurmJob(path.read_text(encoding="utf-8").strip())
-        was_alive = job.wait(0.0) is None
-        job.kill()
-        return was_alive
+        # Asked by name: parabolt may have been killed before it knew the number.
+        done = _call(["squeue", "--noheader", "--format=%i", f"--name={_name(folder)}"])
+        if done.returncode:
+            raise LaunchError(f"squeue failed: {' '.join(done.stderr.split())}")
+        for job in done.stdout.split():
+            _SlurmJob(job).kill()
+        return bool(done.stdout.split())
 
 
 class _SlurmJob(Job):
@@ -98,21 +100,28 @@ class _SlurmJob(Job):
         self._exit: Exit | None = None
         self._began: float | None = None
         self._n_restarts = "0"
+        self._start = time.monotonic()
+        self._next_look = self._start
 
     def wait(self, seconds: float) -> Exit | None:
         end = time.monotonic() + seconds
         while self._exit is None:
-            self._look()
-            left = end - time.monotonic()
-            if self._exit is not None or left <= 0.0:
+            now = time.monotonic()
+            if now >= self._next_look:
+                self._look()
+                pause = min(max(_MIN_POLL_S, (now - self._start) * _POLL_SHARE), _MAX_POLL_S)
+                self._next_look = time.monotonic() + pause
+            elif now >= end:
                 break
-            time.sleep(min(_POLL_S, left))
+            else:
+                time.sleep(min(self._next_look, end) - now)
         return self._exit
 
     def kill(self) -> None:
         if self._exit is None:
             _call(["scancel", self._job])
-        while self.wait(_POLL_S) is None:
+            self._start, self._next_look = time.monotonic(), 0.0
+        while self.wait(_MIN_POLL_S) is None:
             pass
 
     @property
@@ -123,10 +132,8 @@ class _SlurmJob(Job):
         facts = _facts(self._job)
         state = facts.get("JobState", "")
         if facts.get("Restarts", "0") != self._n_restarts:
-            self._n_restarts, self._began = (
-                facts["Restarts"],
-                None,
-            )  # requeued: its time starts anew
+            self._n_restarts = facts["Restarts"]
+            self._began = None  # requeued: its time starts anew
         if state == "RUNNING" and self._began is None:
             self._began = time.monotonic()
         if state in _ALIVE:
@@ -166,6 +173,11 @@ def _call(
         )
     except subprocess.TimeoutExpired:
         raise LaunchError(f"{arguments[0]} did not answer within {_CALL_S:g} s") from None
+
+
+def _name(folder: Path) -> str:
+    """A job name that belongs to one attempt."""
+    return f"parabolt-{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
 
 
 def _plain(path: Path) -> str:

@@ -183,6 +183,8 @@ class Spec:
             raise UnknownNameError.of("framework", self.framework, FRAMEWORKS)
         if (self.framework is None) == (FLAGS in self.command.arguments):
             raise SpecError("framework: expected with the argument {flags} and only with it")
+        if any(FLAGS in template.arguments for _, template in self.environment):
+            raise SpecError("environment: expected no {flags}, which are arguments")
         used = self.command.fields.union(*(template.fields for _, template in self.environment))
         searched = {knob.name for knob in self.instance.encoding.knobs}
         is_covered = self.framework is not None or "configuration" in used

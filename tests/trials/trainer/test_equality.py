@@ -96,11 +96,9 @@ def compare(configurations, folder):
 
 def test_one_of_each_kind_trains_as_one_process(tmp_path):
     texts = [
-        "dp=4 bucket=1",
         "dp=2 tp=2 sp=2 zero=3 bucket=1",
         "tp=4 sp=2 bucket=1 grad_accum=2",
         "pp=2 cp=2 chunks=2 bucket=1",
-        "dp=2 cp=2 zero=2 bucket=1",
         "dp=2 pp=2 bucket=1 grad_accum=2",
     ]
     compare([Configuration.parse(text) for text in texts], tmp_path)
