@@ -56,7 +56,6 @@ ReturnToService=2
 SlurmdTimeout=30
 KillWait=2
 MinJobAge=600
-SchedulerParameters=sched_min_interval=0,batch_sched_delay=0
 NodeName=n1 NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$((base + 2)) CPUs=2
 NodeName=n2 NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$((base + 3)) CPUs=2
 PreemptType=preempt/partition_prio
@@ -68,7 +67,7 @@ slurmctld -c
 slurmd -c -N n1
 slurmd -c -N n2
 tries=0
-until [ "$(sinfo -h -N -t idle -o %N 2>/dev/null | wc -l)" -eq 2 ]; do
+until [ "$(sinfo -h -N -t idle -o %N 2>/dev/null | sort -u | wc -l)" -eq 2 ]; do
     tries=$((tries + 1))
     if [ $tries -gt 150 ]; then
         sinfo -N -l >&2 || true

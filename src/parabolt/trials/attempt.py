@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from parabolt.errors import SpecError
+from parabolt.errors import LaunchError, SpecError
 from parabolt.outcome import OOM_MARGIN, Outcome, Source, Status
 from parabolt.trials.evidence import Evidence, rank_of, read_logs
 from parabolt.trials.launcher import LOG_VARIABLE, TRIAL_VARIABLE, Exit, Launch, StartError
@@ -103,6 +103,8 @@ class AttemptRunner:
         except (StartError, SpecError) as fault:
             verdict = Verdict(Status.CRASHED, str(fault))
             return Attempt(verdict, _outcome(self.spec, verdict, None, 0.0, ()))
+        except OSError as error:
+            raise LaunchError(f"cannot write to {folder}: {error.strerror}") from error
         reader = _Reader(self.spec, launch)
         try:
             exit_, ended_by = self._watch_job(job, reader, launch, stops)
@@ -178,18 +180,18 @@ class AttemptRunner:
                 fault = str(error)
         if self._needs_memory and statistics and not statistics.peak_memory_per_gpu_gb:
             fault = "no peak memory was reported, and a table needs it"
+        steps = reader.timed_steps()
         evidence = Evidence(
             exit_code=exit_.exit_code,
             logs=read_logs(launch.log_folder),
             scheduler_state=exit_.scheduler_state,
             scheduler_reason=exit_.scheduler_reason,
             hit_time_limit=ended_by == "limit",
-            was_stopped=ended_by == "stopped",
+            was_stopped=ended_by == "stopped" and bool(steps),
             n_host_oom_kills=exit_.n_host_oom_kills,
             report_fault=fault,
         )
         verdict = decide(evidence)
-        steps = reader.timed_steps()
         saved_s = 0.0
         if verdict.status is Status.STOPPED:
             saved_s = (trial.timed_steps - len(steps)) * sum(steps) / len(steps)

@@ -70,7 +70,8 @@ class SlurmLauncher(Launcher):
         minutes = int(launch.time_limit_s // 60) + 2  # parabolt's own limit comes first
         arguments = [
             "sbatch", "--parsable", "--export=ALL", "--open-mode=truncate",
-            f"--job-name={_name(launch.folder)}", f"--nodes={self.cluster.n_hosts}", "--ntasks-per-node=1", f"--time={minutes}",
+            f"--job-name={_name(launch.folder)}", f"--nodes={self.cluster.n_hosts}",
+            "--ntasks-per-node=1", f"--time={minutes}",
             f"--output={_plain(launch.log_folder)}/output.log",
             f"--chdir={launch.working_folder}", *self.options, str(script), *launch.arguments,
         ]  # fmt: skip
