@@ -54,6 +54,18 @@ class OptionError(ParaboltError, ValueError):
     """An option, a budget or a seed outside what is allowed."""
 
 
+class SpecError(ParaboltError, ValueError):
+    """A spec of real trials that cannot be, with the section and key at fault."""
+
+
+class JournalError(ParaboltError, RuntimeError):
+    """A journal that can't be read, or that another process is writing."""
+
+
+class LaunchError(ParaboltError, RuntimeError):
+    """A launcher that can't launch at all: no trial would get further."""
+
+
 class UnknownNameError(ParaboltError, LookupError):
     """A name that no registry knows."""
 

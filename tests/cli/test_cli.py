@@ -31,6 +31,7 @@ def test_problems():
     assert [(p["problem"], p["n_candidates"], p["n_feasible"]) for p in lines] == [
         ("pco32", 379, 339),
         ("pco64", 780, 560),
+        ("pco4-cpu", 80, 75),
     ]
 
 
@@ -133,7 +134,7 @@ def test_version_and_help():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["show", "pco33"], "unknown problem 'pco33': expected one of pco32, pco64"),
+        (["show", "pco33"], "unknown problem 'pco33': expected one of pco32, pco4-cpu, pco64"),
         (["show", "pco16"], "pco16 is a known instance without an embedded table"),
         (["show"], "Missing argument"),
         (["show", "pco32", "--frob"], "No such option: --frob"),

@@ -82,7 +82,7 @@ def test_a_difference_gives_exit_status_1(sweep, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["verify", "pco33"], "unknown table 'pco33': expected one of pco32, pco64"),
+        (["verify", "pco33"], "unknown table 'pco33': expected one of pco32, pco4-cpu, pco64"),
         (["verify", "hub:a/b"], "expected hub:ORG/NAME@REVISION, got 'hub:a/b'"),
         (["verify", "absent.csv", "--instance", "pco32"], "cannot read absent.csv"),
         (["verify", "pco16"], "without an embedded table"),

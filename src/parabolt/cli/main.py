@@ -16,7 +16,9 @@ from parabolt.cli.report import report
 from parabolt.cli.show import show
 from parabolt.cli.study import app as study
 from parabolt.cli.suggest import suggest
+from parabolt.cli.sweep import sweep
 from parabolt.cli.table import app as table
+from parabolt.cli.tune import tune
 from parabolt.errors import ParaboltError
 
 #: What typer raises for unknown commands, bad options and bad values.
@@ -38,6 +40,8 @@ app.command()(report)
 app.command()(suggest)
 app.add_typer(study, name="study")
 app.add_typer(table, name="table")
+app.command()(tune)
+app.command()(sweep)
 
 
 @app.callback(invoke_without_command=True)

@@ -9,6 +9,7 @@ import typer
 
 from parabolt.cli.output import Json, console, print_json
 from parabolt.experiments.store import RunStore
+from parabolt.trials.session import JOURNAL
 
 
 def report(
@@ -25,7 +26,13 @@ def report(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write the report of finished runs: leaderboard, curves, tests and landscape."""
+    """Write the report of finished runs: leaderboard, curves, tests and landscape.
+
+    Of a directory of `tune` or `sweep`, write what was found and what it rests on.
+    """
+    if (folder / JOURNAL).exists():
+        _report_on_trials(folder, out or folder, json=json)
+        return
     from parabolt.analysis.leaderboard import leaderboard, score_as_json  # scipy.stats is slow
     from parabolt.analysis.report import write_report
 
@@ -37,5 +44,15 @@ def report(
     if json:
         scores = [score_as_json(score) for score in leaderboard(runs)]
         print_json({"report": str(path), "leaderboard": scores})
+    else:
+        console().print(f"report: {path}", soft_wrap=True)
+
+
+def _report_on_trials(folder: Path, out: Path, *, json: bool) -> None:
+    from parabolt.analysis.trial_report import write_trial_report
+
+    path = write_trial_report(folder, out)
+    if json:
+        print_json({"report": str(path)})
     else:
         console().print(f"report: {path}", soft_wrap=True)

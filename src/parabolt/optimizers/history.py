@@ -50,6 +50,15 @@ class History:
         return np.array([o.status is Status.OOM for o in self._outcomes], dtype=bool)
 
     @property
+    def is_informative(self) -> BoolArray:
+        """Whether the outcome says something of the configuration; a crash does not.
+
+        A run that was stopped early says how fast it was, as far as it went.
+        """
+        told = (Status.OK, Status.OOM, Status.STOPPED)
+        return np.array([o.status in told for o in self._outcomes], dtype=bool)
+
+    @property
     def throughput(self) -> FloatArray:
         """Iterations/s as told; NaN where there is no figure. Imputed figures are included."""
         return np.array([o.throughput for o in self._outcomes], dtype=np.float64)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DATA_SOURCES: tuple[str, ...] = ("embedded", "hub")
 
 #: Embedded tables, by the name of their instance.
-EMBEDDED: tuple[str, ...] = ("pco32", "pco64")
+EMBEDDED: tuple[str, ...] = ("pco32", "pco64", "pco4-cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,14 +118,13 @@ def locate(
     if source not in DATA_SOURCES:
         raise OptionError(f"source: expected {' or '.join(DATA_SOURCES)}, got {source!r}")
     name = os.fspath(table)
+    if name in EMBEDDED and source == "embedded":
+        with _embedded(name) as path:
+            raw = open_table(path)
+        return LocatedTable(raw, instance or load_instance(name), "by name", None, raw.version)
     if name in PUBLISHED:
-        instance = instance or load_instance(name)
         if source == "hub":
-            return _on_hub(PUBLISHED[name], instance)
-        if name in EMBEDDED:
-            with _embedded(name) as path:
-                raw = open_table(path)
-            return LocatedTable(raw, instance, "by name", None, raw.version)
+            return _on_hub(PUBLISHED[name], instance or load_instance(name))
         raise UnknownNameError(
             f"{name} is a known instance without an embedded table: expected one of "
             f"{', '.join(EMBEDDED)}; try {PUBLISHED[name]}"
@@ -144,7 +143,9 @@ def is_name(table: str | os.PathLike[str]) -> bool:
     """Whether that is a name, rather than an address or a path."""
     name = os.fspath(table)
     is_file = Path(name).suffix.lower() in (".csv", ".parquet") or Path(name).exists()
-    return name in PUBLISHED or not (name.startswith(PREFIX) or is_file or os.sep in name)
+    return name in {*PUBLISHED, *EMBEDDED} or not (
+        name.startswith(PREFIX) or is_file or os.sep in name
+    )
 
 
 def _embedded(name: str) -> AbstractContextManager[Path]:

@@ -1,0 +1,129 @@
+"""The report of a search or a sweep of real trials: one HTML page, from its journal alone."""
+
+from __future__ import annotations
+
+import html
+import json
+import shlex
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from parabolt.errors import OptionError
+from parabolt.trials.journal import read_journal
+from parabolt.trials.records import History
+from parabolt.trials.session import JOURNAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from parabolt.trials.records import Trial
+
+_HEADINGS = (
+    "trial", "configuration", "status", "iterations/s", "best so far", "peak memory, GB",
+    "duration, s", "attempts", "why",
+)  # fmt: skip
+
+_PAGE = Template("""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>parabolt: $title</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem;
+       color: #1a1a1a; }
+table { border-collapse: collapse; margin: 1rem 0; font-size: .9rem; }
+th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #ddd; }
+th:nth-child(2), td:nth-child(2), th:last-child, td:last-child { text-align: left; }
+tr.best { font-weight: 600; }
+.note { color: #555; font-size: .9rem; }
+pre { background: #f4f4f4; padding: .6rem; white-space: pre-wrap; }
+</style></head><body>
+<h1>$title</h1>
+$summary
+<h2>Trials</h2>
+<table><thead><tr>$headings</tr></thead><tbody>
+$rows
+</tbody></table>
+<p class="note">Throughput and memory are measured in the timed steps of each trial. A stopped trial
+could not beat the best one any more: its throughput is that of the steps it did, and it can't win.
+A crashed trial says nothing of its configuration. Each trial's command, environment, logs and
+report are in its folder beside the journal.</p>
+</body></html>
+""")
+
+
+def write_trial_report(folder: Path, out: Path) -> Path:
+    """Writes `trials.html`.
+
+    Args:
+        folder: Folder of the journal.
+        out: Where to write.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        JournalError: If the journal can't be read.
+        OptionError: If the page can't be written.
+    """
+    history = History.of(read_journal(folder / JOURNAL))
+    about = history.about
+    verb = "Search" if about.get("purpose") == "tune" else "Sweep"
+    page = _PAGE.substitute(
+        title=html.escape(f"{verb} on {about.get('instance', 'an unknown instance')}"),
+        summary=_summary(history, folder),
+        headings="".join(f"<th>{html.escape(heading)}</th>" for heading in _HEADINGS),
+        rows="\n".join(_rows(history)),
+    )
+    path = out / "trials.html"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise OptionError(f"cannot write the report to {out}: {error}") from error
+    return path
+
+
+def _summary(history: History, folder: Path) -> str:
+    about, best = history.about, history.incumbent
+    hours = history.wall_time_s * about.get("n_gpus", 1) / 3600.0
+    saved = history.saved_s * about.get("n_gpus", 1) / 3600.0
+    spent = (
+        f"<p>{len(history.told)} trials, {hours:.3f} GPU-hours spent, about {saved:.3f} saved by "
+        "early termination (an estimate).</p>"
+    )
+    if best is None:
+        return f"<p>No configuration finished.</p>{spent}"
+    memory = f"{best.outcome.peak_memory_gb:.4g} of {about.get('memory_gb', 0):g} GB"
+    command = folder / best.folder / "command.json"
+    launched = ""
+    if command.exists():
+        words: list[Any] = json.loads(command.read_text(encoding="utf-8"))
+        launched = f"<p>It was launched by</p><pre>{html.escape(shlex.join(map(str, words)))}</pre>"
+    return (
+        f"<p><strong>{html.escape(str(best.configuration))}</strong>: "
+        f"{best.outcome.throughput:.5g} iterations/s, {memory}, measured in trial {best.number}."
+        f"</p>{launched}{spent}"
+    )
+
+
+def _rows(history: History) -> Iterator[str]:
+    best = float("-inf")
+    for trial in history.told:
+        if trial.outcome.is_feasible:
+            best = max(best, trial.outcome.throughput)
+        cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(trial, best))
+        kind = ' class="best"' if trial is history.incumbent else ""
+        yield f"<tr{kind}>{cells}</tr>"
+
+
+def _cells(trial: Trial, best: float) -> Iterator[str]:
+    outcome = trial.outcome
+    yield str(trial.number)
+    yield str(trial.configuration)
+    yield str(outcome.status)
+    for figure in (outcome.throughput, best, outcome.peak_memory_gb):
+        yield f"{figure:.4g}" if 0.0 < figure < float("inf") else ""
+    yield f"{trial.wall_time_s:.1f}"
+    yield str(trial.n_launched)
+    yield trial.reason

@@ -1,0 +1,50 @@
+"""`parabolt sweep`: measure every configuration, for a table of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from parabolt.cli.output import Json, console, print_json
+from parabolt.cli.trial_view import print_result, result_as_json, watching
+from parabolt.instances.search_space import SearchSpace
+from parabolt.outcome import Status
+from parabolt.trials.spec_file import load_spec
+from parabolt.trials.sweep import EXPORT
+from parabolt.trials.sweep import sweep as run_sweep
+
+
+def sweep(
+    spec: Annotated[Path, typer.Argument(help="The spec, a TOML file; see docs/tune.md.")],
+    out: Annotated[Path, typer.Option(help="Directory of the sweep.")] = Path("runs/sweep"),
+    json: Json = False,
+) -> None:
+    """Measure all configurations of an instance, and write the raw export of a table.
+
+    The same command goes on where an earlier one was stopped or killed. Exit status 1 if some
+    configurations gave no outcome, and so have no row.
+    """
+    loaded, screen = load_spec(spec), console()
+    n_trials = len(SearchSpace.lattice(loaded.instance))
+    try:
+        with watching(screen, loaded, n_trials, is_quiet=json) as observer:
+            history = run_sweep(loaded, out, observer=observer)
+    except KeyboardInterrupt:
+        typer.echo(f"stopped; the same command goes on from {out}", err=True)
+        raise typer.Exit(130) from None
+    definite = (Status.OK, Status.OOM)
+    unknown = [t for t in history.told if t.outcome.status not in definite]
+    if json:
+        print_json({**result_as_json(loaded, history), "export": str(out / EXPORT)})
+    else:
+        print_result(screen, loaded, history)
+        for trial in unknown:
+            screen.print(
+                f"no row for {trial.configuration}: {trial.outcome.status}, {trial.reason}",
+                markup=False, soft_wrap=True,
+            )  # fmt: skip
+        screen.print(f"export: {out / EXPORT}", soft_wrap=True)
+    if unknown:
+        raise typer.Exit(1)

@@ -1,0 +1,200 @@
+"""The live view of `tune` and `sweep`, and what they print at the end."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from parabolt.cli.output import outcome_as_json
+from parabolt.trials.template import TRIAL_FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from rich.console import Console, RenderableType
+
+    from parabolt.trials.records import History, Trial
+    from parabolt.trials.session import Progress
+    from parabolt.trials.spec import Spec
+
+#: Trials and messages that are shown at once.
+_N_TRIALS, _N_MESSAGES = 12, 4
+
+
+@contextmanager
+def watching(
+    screen: Console, spec: Spec, n_trials: int | None, *, is_quiet: bool
+) -> Iterator[Callable[[Progress], None]]:
+    """An observer that draws on a terminal, prints events into a pipe, or says nothing.
+
+    SIGTERM ends the run as Ctrl-C does: what runs is ended first.
+    """
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        if is_quiet:
+            yield _ignore
+        elif not screen.is_terminal:
+            yield lambda progress: _print_event(screen, progress)
+        else:
+            messages: list[str] = []
+            with Live(console=screen, refresh_per_second=4) as live:
+                yield lambda progress: _draw(live, spec, n_trials, messages, progress)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def print_result(screen: Console, spec: Spec, history: History) -> None:
+    """Prints what was found, its launch command, and what it rests on."""
+    best, n_gpus = history.incumbent, spec.instance.cluster.n_gpus
+    counts = ", ".join(f"{n} {status}" for status, n in sorted(_counts(history).items()))
+    hours = history.wall_time_s * n_gpus / 3600.0
+    if best is None:
+        screen.print(f"no configuration finished: {counts or 'no trials'}")
+        return
+    screen.print(f"best: [bold]{best.configuration}[/bold]")
+    screen.print(f"      {_measured(best, spec)}")
+    screen.print(f"      from trial {best.number}, whose files are in {best.folder}")
+    command = shlex.join(_launch_arguments(spec, best))
+    screen.print(f"launch command: {command}", markup=False, soft_wrap=True)
+    screen.print(
+        f"evidence: {len(history.told)} trials ({counts}); {hours:.3f} GPU-hours spent, about "
+        f"{history.saved_s * n_gpus / 3600.0:.3f} saved by early termination"
+    )
+
+
+def result_as_json(spec: Spec, history: History) -> dict[str, Any]:
+    """The same for scripts."""
+    best, n_gpus = history.incumbent, spec.instance.cluster.n_gpus
+    return {
+        "instance": spec.instance.name,
+        "best": None if best is None else _trial_as_json(best),
+        "launch_command": None if best is None else _launch_arguments(spec, best),
+        "gpu_hours_spent": history.wall_time_s * n_gpus / 3600.0,
+        "gpu_hours_saved_estimate": history.saved_s * n_gpus / 3600.0,
+        "trials": [_trial_as_json(trial) for trial in history.told],
+    }
+
+
+def _launch_arguments(spec: Spec, trial: Trial) -> list[str]:
+    """The command of a configuration; what belongs to one trial alone keeps its field's name."""
+    own = {name: f"{{{name}}}" for name in TRIAL_FIELDS}
+    return list(spec.arguments(trial.configuration, own))
+
+
+def _trial_as_json(trial: Trial) -> dict[str, Any]:
+    return {
+        "trial": trial.number,
+        "configuration": trial.configuration.as_dict(),
+        **outcome_as_json(trial.outcome),
+        "reason": trial.reason,
+        "n_attempts": trial.n_launched,
+        "folder": trial.folder,
+        "statistics": trial.statistics,
+    }
+
+
+def _measured(trial: Trial, spec: Spec) -> str:
+    outcome, statistics = trial.outcome, trial.statistics or {}
+    n, spread = len(statistics["step_times_s"]), statistics["throughput_std"]
+    spread_text = "" if spread is None else f" +- {spread:.4g} (std over {n} steps)"
+    memory = (
+        f"{outcome.peak_memory_gb:.4g} of {spec.memory_gb:g} GB"
+        if outcome.peak_memory_gb > 0.0
+        else "memory not reported"
+    )
+    return f"{outcome.throughput:.5g}{spread_text} iterations/s, {memory}, measured"
+
+
+def _counts(history: History) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for trial in history.told:
+        status = str(trial.outcome.status)
+        counts[status] = counts.get(status, 0) + 1
+    return counts
+
+
+def _print_event(screen: Console, progress: Progress) -> None:
+    if progress.message:
+        screen.print(progress.message, markup=False, soft_wrap=True)
+
+
+def _draw(
+    live: Live, spec: Spec, n_trials: int | None, messages: list[str], progress: Progress
+) -> None:
+    if progress.message:
+        messages.append(progress.message)
+        del messages[:-_N_MESSAGES]
+    live.update(
+        Group(
+            _status_line(spec, n_trials, progress),
+            _running_line(spec, progress),
+            _trials_table(progress.history),
+            Text("\n".join(messages), style="dim"),
+        )
+    )
+
+
+def _status_line(spec: Spec, n_trials: int | None, progress: Progress) -> Text:
+    history, n_gpus = progress.history, spec.instance.cluster.n_gpus
+    spent = (history.wall_time_s + progress.running_s) * n_gpus / 3600.0
+    saved = history.saved_s * n_gpus / 3600.0
+    of = "" if n_trials is None else f" of {n_trials}"
+    return Text(
+        f"{spec.instance.name}: {len(history.told)}{of} trials, {spent:.3f} GPU-hours spent, "
+        f"about {saved:.3f} saved",
+        style="bold",
+    )
+
+
+def _running_line(spec: Spec, progress: Progress) -> RenderableType:
+    trial = progress.trial
+    if trial is None:
+        return Text("choosing the next trial")
+    gain = progress.expected_gain
+    gain_text = "" if gain is None else f", expected gain {gain:.3g} iterations/s"
+    steps = progress.step_times_s
+    speed = "" if not steps else f", {len(steps) / sum(steps):.4g} iterations/s so far"
+    return Text(
+        f"running trial {trial.number}: {trial.configuration}; {len(steps)} of "
+        f"{spec.trial.timed_steps} timed steps, {progress.running_s:.0f} s{speed}{gain_text}"
+    )
+
+
+def _trials_table(history: History) -> Table:
+    best = history.incumbent
+    table = Table("trial", "configuration", "status", "iterations/s", "GB", "s")
+    for trial in history.told[-_N_TRIALS:]:
+        outcome = trial.outcome
+        style = "bold green" if trial is best else ""
+        speed, memory = outcome.throughput, outcome.peak_memory_gb
+        table.add_row(
+            str(trial.number),
+            str(trial.configuration),
+            str(outcome.status),
+            f"{speed:.4g}" if speed > 0.0 else "",
+            f"{memory:.3g}" if memory > 0.0 else "",
+            f"{trial.wall_time_s:.0f}",
+            style=style,
+        )
+    if best is not None and best not in history.told[-_N_TRIALS:]:
+        table.add_row(
+            str(best.number), str(best.configuration), "ok", f"{best.outcome.throughput:.4g}",
+            "", "", style="bold green",
+        )  # fmt: skip
+    return table
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _ignore(_progress: Progress) -> None:
+    pass

@@ -1,0 +1,1 @@
+"""Real trials: launching a training program, reading what it measured, and the search over it."""

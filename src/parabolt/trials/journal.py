@@ -1,0 +1,157 @@
+"""The journal: an append-only file of JSON lines, each on disk before anything depends on it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from typing import TYPE_CHECKING, Any, Self
+
+from parabolt.errors import JournalError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+Record = dict[str, Any]
+
+
+class Journal:
+    """A journal opened for writing; at most one at a time. Use it as a context manager.
+
+    A line that was torn by a crash is cut off as the journal is opened: what it would have said was
+    never relied on.
+
+    Args:
+        path: The file; made if it isn't there. Beside it stands a lock file with process id and
+            host of the writer, held for as long as the journal is open.
+
+    Attributes:
+        records: All records, in order.
+        notice: What happened to a lock that a dead process left, in words; None if there was none.
+
+    Raises:
+        JournalError: If another process is writing, or a line isn't a record.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock_path = path.with_name(f"{path.name}.lock")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise JournalError(f"cannot write {path}: {error.strerror}") from error
+        try:
+            self.notice = self._take_lock()
+            self.records, size = _read(path)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            os.truncate(path, size)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def append(self, record: Record) -> None:
+        """Writes a record and waits until it is on disk.
+
+        Raises:
+            JournalError: If it can't be written, for instance to a full disk.
+        """
+        line = (json.dumps(record, allow_nan=False) + "\n").encode()
+        size = os.fstat(self._file).st_size
+        try:
+            while line:
+                line = line[os.write(self._file, line) :]
+            os.fsync(self._file)
+        except OSError as error:
+            os.truncate(self._path, size)  # a half line must not meet the next one
+            raise JournalError(f"cannot write {self._path}: {error.strerror}") from error
+        self.records.append(record)
+
+    def close(self) -> None:
+        """Lets others write."""
+        os.close(self._file)
+        os.ftruncate(self._lock, 0)
+        os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _take_lock(self) -> str | None:
+        holder = _holder(os.pread(self._lock, 4096, 0))
+        here = socket.gethostname()
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise JournalError(
+                f"{self._path} is being written by process {_of(holder)}; try again when it has "
+                "ended, or another directory"
+            ) from None
+        if holder is not None and holder["host"] != here:
+            # A lock doesn't reach every host of a shared file system, so being given it proves
+            # nothing about a holder elsewhere.
+            raise JournalError(
+                f"{self._path} is locked by process {_of(holder)}, which can't be asked from here; "
+                f"if it has ended, delete {self._lock_path} and try again"
+            )
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, json.dumps({"pid": os.getpid(), "host": here}).encode(), 0)
+        if holder is None:
+            return None
+        return f"took over the lock of process {_of(holder)}, which ended without releasing it"
+
+
+def read_journal(path: Path) -> list[Record]:
+    """All records of a journal that may be being written; a torn last line is left out.
+
+    Raises:
+        JournalError: If there is no journal, or a line isn't a record.
+    """
+    if not path.exists():
+        raise JournalError(f"expected a journal at {path}, got none")
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[list[Record], int]:
+    """The records, and the size in bytes of the lines that are whole."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return [], 0
+    except OSError as error:
+        raise JournalError(f"cannot read {path}: {error.strerror}") from error
+    size = text.rfind(b"\n") + 1
+    records = []
+    for number, line in enumerate(text[:size].splitlines(), start=1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            raise JournalError(
+                f"{path}, line {number}: expected a JSON object, got {line[:60]!r}; the file was "
+                "changed by something else"
+            )
+        records.append(record)
+    return records, size
+
+
+def _holder(text: bytes) -> Record | None:
+    try:
+        holder = json.loads(text)
+        return {"pid": int(holder["pid"]), "host": str(holder["host"])}
+    except (ValueError, KeyError, TypeError):
+        return None  # empty: released, or its writer died before it had a name
+
+
+def _of(holder: Record | None) -> str:
+    return f"{holder['pid']} on host {holder['host']}" if holder else "unknown"

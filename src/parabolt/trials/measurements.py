@@ -1,0 +1,207 @@
+"""What a trial measured: steps and memory as the program reports them, and the statistics.
+
+The protocol: the program appends JSON lines to the file named in the environment variable
+`PARABOLT_REPORT`. A line holds `step` with `seconds`, or `rank` with `peak_memory_gb`, or both.
+
+    {"step": 3, "seconds": 0.512}
+    {"rank": 2, "peak_memory_gb": 61.25}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeGuard
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: The environment variable that names the report.
+REPORT_VARIABLE = "PARABOLT_REPORT"
+
+
+class ReportError(Exception):
+    """A report that says nothing certain; the trial has failed, and the search goes on."""
+
+
+@dataclass
+class Measurements:
+    """Steps and memory as they come in.
+
+    Attributes:
+        step_times_s: Step number to seconds. Of several ranks that report a step the slowest
+            counts: the step is over when all are.
+        peak_memory_gb: Rank to its largest peak memory so far, in GB (1e9 bytes).
+    """
+
+    step_times_s: dict[int, float] = field(default_factory=dict)
+    peak_memory_gb: dict[int, float] = field(default_factory=dict)
+    _reported: set[tuple[int, int]] = field(default_factory=set)
+
+    def add_step(self, step: int, seconds: float, rank: int = 0) -> None:
+        """Records a step.
+
+        Raises:
+            ReportError: If the same rank reports a step twice, or the time isn't positive.
+        """
+        if not 0.0 < seconds < math.inf:
+            raise ReportError(f"step {step}: expected positive seconds, got {seconds}")
+        if (step, rank) in self._reported:
+            raise ReportError(
+                f"rank {rank} reported step {step} twice: did the program restart itself?"
+            )
+        self._reported.add((step, rank))
+        self.step_times_s[step] = max(seconds, self.step_times_s.get(step, 0.0))
+
+    def add_memory(self, rank: int, peak_memory_gb: float) -> None:
+        """Records the peak memory of a rank in GB.
+
+        Raises:
+            ReportError: If it isn't a positive number.
+        """
+        if not 0.0 < peak_memory_gb < math.inf:
+            raise ReportError(f"rank {rank}: expected a positive peak memory, got {peak_memory_gb}")
+        self.peak_memory_gb[rank] = max(peak_memory_gb, self.peak_memory_gb.get(rank, 0.0))
+
+    def merge(self, other: Measurements) -> None:
+        """Takes over what `other` has; where both have a figure the larger one counts."""
+        for mine, its in (
+            (self.step_times_s, other.step_times_s),
+            (self.peak_memory_gb, other.peak_memory_gb),
+        ):
+            for key, value in its.items():
+                mine[key] = max(value, mine.get(key, 0.0))
+
+    def timed_steps_s(self, n_warmup: int) -> list[float]:
+        """Seconds of the steps after the warm-up, in order.
+
+        Raises:
+            ReportError: If a step is missing in between.
+        """
+        steps = sorted(self.step_times_s)
+        if steps and steps[-1] - steps[0] + 1 != len(steps):
+            gap = next(a + 1 for a, b in pairwise(steps) if b != a + 1)
+            raise ReportError(
+                f"step {gap} was not reported, though step {steps[-1]} was; try a log interval of 1"
+            )
+        return [self.step_times_s[step] for step in steps[n_warmup:]]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Statistics of a finished trial, as the columns of a table have them.
+
+    Attributes:
+        step_times_s: Seconds of the timed steps.
+        throughput: Iterations/s: 1 / mean step time.
+        throughput_std: Standard deviation of 1 / step time over the timed steps (m - 1 degrees of
+            freedom); NaN for a single step.
+        peak_memory_per_gpu_gb: Peak memory of each rank that reported it, by rank, in GB.
+    """
+
+    step_times_s: tuple[float, ...]
+    throughput: float
+    throughput_std: float
+    peak_memory_per_gpu_gb: tuple[float, ...]
+
+    @property
+    def peak_memory_gb(self) -> float:
+        """Largest peak memory over the GPUs; NaN where none was reported."""
+        return max(self.peak_memory_per_gpu_gb, default=math.nan)
+
+    @classmethod
+    def of(cls, measurements: Measurements, *, n_warmup: int, n_timed: int) -> Statistics:
+        """The statistics of the first `n_timed` steps after `n_warmup` steps.
+
+        Raises:
+            ReportError: If there are fewer steps, or one is missing.
+        """
+        steps = measurements.timed_steps_s(n_warmup)
+        if len(steps) < n_timed:
+            raise ReportError(
+                f"too few steps: expected {n_warmup} warm-up and {n_timed} timed steps, "
+                f"got {len(measurements.step_times_s)} in all"
+            )
+        t = np.array(steps[:n_timed])
+        memory = measurements.peak_memory_gb
+        return cls(
+            step_times_s=tuple(t.tolist()),
+            throughput=float(1.0 / t.mean()),
+            throughput_std=float((1.0 / t).std(ddof=1)) if len(t) > 1 else math.nan,
+            peak_memory_per_gpu_gb=tuple(memory[rank] for rank in sorted(memory)),
+        )
+
+
+class ReportReader:
+    """Reads a report while it is being written; a line without its end is left for later.
+
+    Args:
+        path: The report; it need not exist yet.
+        measurements: Where what is read goes.
+    """
+
+    def __init__(self, path: Path, measurements: Measurements) -> None:
+        self._path = path
+        self._measurements = measurements
+        self._offset = 0
+        self._n_lines = 0
+
+    def read(self) -> None:
+        """Reads what has come since the last call.
+
+        Raises:
+            ReportError: If the file can't be read, or at the first line that isn't of the protocol.
+        """
+        try:
+            with self._path.open("rb") as file:
+                if file.seek(0, 2) < self._offset:
+                    raise ReportError("the report became shorter: the program began anew")
+                file.seek(self._offset)
+                text = file.read()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise ReportError(f"cannot read the report: {error.strerror}") from error
+        complete = text[: text.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        for line in complete.splitlines():
+            self._n_lines += 1
+            if line.strip():
+                self._add(line)
+
+    def _add(self, line: bytes) -> None:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            raise ReportError(self._complaint("JSON", line)) from None
+        if not isinstance(record, dict):
+            raise ReportError(self._complaint("a JSON object", line))
+        rank = record.get("rank", 0)
+        has_step, has_memory = "seconds" in record, "peak_memory_gb" in record
+        if not _is_whole(rank) or not (has_step or has_memory):
+            raise ReportError(self._complaint("step and seconds, or rank and peak_memory_gb", line))
+        if has_step:
+            step, seconds = record.get("step"), record["seconds"]
+            if not _is_whole(step) or not _is_number(seconds):
+                raise ReportError(self._complaint("a whole step and its seconds", line))
+            self._measurements.add_step(step, float(seconds), rank)
+        if has_memory:
+            if not _is_number(record["peak_memory_gb"]):
+                raise ReportError(self._complaint("a number for peak_memory_gb", line))
+            self._measurements.add_memory(rank, float(record["peak_memory_gb"]))
+
+    def _complaint(self, expected: str, line: bytes) -> str:
+        shown = line[:80].decode(errors="replace")
+        return f"unreadable report, line {self._n_lines}: expected {expected}, got {shown!r}"
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return type(value) is int and value >= 0
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,226 @@
+"""The records of a journal, and the history that they add up to.
+
+Kinds: `created` (identity of the spec), `asked` (a trial begins), `launched` and `ended` (an
+attempt of it; the last one is final, and its outcome stands). A trial that was asked and has no
+outcome was under way.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from parabolt.errors import JournalError
+from parabolt.outcome import Outcome, Source, Status
+from parabolt.space.configuration import Configuration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from parabolt.trials.attempt import Attempt
+    from parabolt.trials.journal import Record
+
+#: Version of the records, in `created`.
+VERSION = 1
+
+
+@dataclass
+class Trial:
+    """A trial so far.
+
+    Attributes:
+        number: From 0, in the order they were asked.
+        configuration: What is tried.
+        n_launched: Attempts that were launched.
+        n_crashed: Attempts that crashed.
+        ending: The outcome; None while the trial is under way.
+        reason: Why it ended as it did.
+        statistics: Statistics as recorded; None unless it finished.
+        folder: Folder of its last attempt, below the run's folder.
+        wall_time_s: Duration of all attempts, in seconds.
+        saved_s: Running time that early termination saved, in seconds (an estimate).
+    """
+
+    number: int
+    configuration: Configuration
+    n_launched: int = 0
+    n_crashed: int = 0
+    ending: Outcome | None = None
+    reason: str = ""
+    statistics: dict[str, Any] | None = None
+    folder: str = ""
+    wall_time_s: float = 0.0
+    saved_s: float = 0.0
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of a trial that has ended.
+
+        Raises:
+            JournalError: If it is under way.
+        """
+        if self.ending is None:
+            raise JournalError(f"trial {self.number} is under way and has no outcome yet")
+        return self.ending
+
+    @property
+    def was_set_aside(self) -> bool:
+        """Whether it crashed for good: neither infeasible nor slow, only unknown."""
+        return self.ending is not None and self.ending.status is Status.CRASHED
+
+
+@dataclass
+class History:
+    """All trials of a journal.
+
+    Attributes:
+        identity: Identity of the spec; None while the journal is new.
+        about: What is searched, for a report: instance, GPUs, memory, optimizer and command.
+        trials: The trials.
+    """
+
+    identity: dict[str, Any] | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+    trials: list[Trial] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> History:
+        """The history that records add up to.
+
+        Raises:
+            JournalError: If a record isn't one of this version.
+        """
+        history = cls()
+        for number, record in enumerate(records, start=1):
+            try:
+                history.apply(record)
+            except (KeyError, IndexError, TypeError, ValueError) as error:
+                raise JournalError(f"record {number} can't be read: {error!r}") from error
+        return history
+
+    def apply(self, record: Record) -> None:
+        """Takes one more record in."""
+        kind = record["kind"]
+        if kind == "created":
+            if record["version"] != VERSION:
+                raise JournalError(
+                    f"expected a journal of version {VERSION}, got {record['version']}"
+                )
+            self.identity, self.about = record["identity"], record["about"]
+            return
+        if kind == "asked":
+            configuration = Configuration.from_dict(record["configuration"])
+            if record["trial"] != len(self.trials):
+                raise ValueError(f"trial {record['trial']} out of order")
+            self.trials.append(Trial(len(self.trials), configuration))
+            return
+        trial = self.trials[record["trial"]]
+        if kind == "launched":
+            trial.n_launched += 1
+            trial.folder = record["folder"]
+        elif kind == "ended":
+            trial.n_crashed += record["outcome"]["status"] == Status.CRASHED
+            trial.wall_time_s += record["outcome"]["wall_time_s"]
+            trial.saved_s += record["saved_s"]
+            trial.statistics = record["statistics"]
+            trial.reason = record["reason"]
+            if record["is_final"]:
+                trial.ending = decode_outcome(record["outcome"])
+        else:
+            raise ValueError(f"unknown kind {kind!r}")
+
+    @property
+    def told(self) -> list[Trial]:
+        """Trials whose outcome stands."""
+        return [trial for trial in self.trials if trial.ending is not None]
+
+    @property
+    def under_way(self) -> Trial | None:
+        """The trial that was asked and not told; None if there is none."""
+        return next((trial for trial in self.trials if trial.ending is None), None)
+
+    @property
+    def incumbent(self) -> Trial | None:
+        """The finished trial with the highest throughput; a stopped one can't win."""
+        finished = [trial for trial in self.told if trial.outcome.is_feasible]
+        return max(finished, key=lambda trial: trial.outcome.throughput, default=None)
+
+    @property
+    def wall_time_s(self) -> float:
+        """Duration of all attempts that ended, in seconds."""
+        return math.fsum(trial.wall_time_s for trial in self.trials)
+
+    @property
+    def saved_s(self) -> float:
+        """Running time that early termination saved, in seconds (an estimate)."""
+        return math.fsum(trial.saved_s for trial in self.trials)
+
+
+def created(identity: dict[str, str], about: dict[str, Any]) -> Record:
+    """The first record."""
+    return {"kind": "created", "version": VERSION, "identity": identity, "about": about}
+
+
+def asked(number: int, configuration: Configuration) -> Record:
+    """A trial begins."""
+    return {"kind": "asked", "trial": number, "configuration": configuration.as_dict()}
+
+
+def launched(number: int, folder: str) -> Record:
+    """An attempt begins."""
+    return {"kind": "launched", "trial": number, "folder": folder}
+
+
+def ended(number: int, attempt: Attempt, *, is_final: bool) -> Record:
+    """An attempt has ended; if it is the trial's last, its outcome stands."""
+    statistics = attempt.statistics
+    return {
+        "kind": "ended",
+        "trial": number,
+        "is_final": is_final,
+        "outcome": encode_outcome(attempt.outcome),
+        "reason": attempt.verdict.reason,
+        "saved_s": attempt.saved_s,
+        "statistics": None
+        if statistics is None
+        else {
+            "throughput": statistics.throughput,
+            "throughput_std": _number(statistics.throughput_std),
+            "step_times_s": list(statistics.step_times_s),
+            "peak_memory_per_gpu_gb": list(statistics.peak_memory_per_gpu_gb),
+        },
+    }
+
+
+def encode_outcome(outcome: Outcome) -> dict[str, Any]:
+    """An outcome for JSON: null for NaN, and `inf` as a text."""
+    return {
+        "status": str(outcome.status),
+        "throughput": _number(outcome.throughput),
+        "peak_memory_gb": _number(outcome.peak_memory_gb),
+        "memory_margin": _number(outcome.memory_margin),
+        "wall_time_s": _number(outcome.wall_time_s),
+        "throughput_source": str(outcome.throughput_source),
+        "memory_source": str(outcome.memory_source),
+    }
+
+
+def decode_outcome(record: dict[str, Any]) -> Outcome:
+    """The inverse of `encode_outcome`."""
+    numbers = {
+        name: math.nan if record[name] is None else float(record[name])
+        for name in ("throughput", "peak_memory_gb", "memory_margin", "wall_time_s")
+    }
+    return Outcome(
+        status=Status(record["status"]),
+        throughput_source=Source(record["throughput_source"]),
+        memory_source=Source(record["memory_source"]),
+        **numbers,
+    )
+
+
+def _number(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else str(value)

@@ -1,0 +1,120 @@
+"""`sweep`: every configuration of a lattice measured, as the raw export of a table."""
+
+from __future__ import annotations
+
+import csv
+import math
+from typing import TYPE_CHECKING
+
+from parabolt.errors import OptionError
+from parabolt.instances.search_space import SearchSpace
+from parabolt.outcome import Status
+from parabolt.space.knobs import KNOBS
+from parabolt.tables.schema import context_values
+from parabolt.trials.session import Progress, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from parabolt.instances.specs import Instance
+    from parabolt.trials.records import History, Trial
+    from parabolt.trials.spec import Spec
+
+#: Name of the export in a sweep's folder.
+EXPORT = "sweep.csv"
+_OUTPUTS = (
+    "ran_successfully", "throughput_mean", "throughput_std", "peak_mem_normalised", "overall_time",
+    "all_time_steps", "peak_mem", "peak_mem_per_gpu", "source_feasible", "source_throughput",
+    "source_memory",
+)  # fmt: skip
+
+
+def sweep(
+    spec: Spec,
+    folder: Path,
+    *,
+    observer: Callable[[Progress], None] | None = None,
+) -> History:
+    """Measures all configurations of the lattice, in lattice order, and writes the export.
+
+    A sweep that was killed goes on where it was. The export holds a row for each configuration that
+    finished or ran out of memory; crashed ones and those that hit the time limit have no row,
+    because nothing is known of them.
+
+    Args:
+        spec: The spec; its budget, optimizer and early termination are not used.
+        folder: Where journal, trials and export are kept.
+        observer: Called at each look at a running trial and at each event.
+
+    Returns:
+        All trials.
+
+    Raises:
+        JournalError: If another process is writing there, or the spec has changed.
+        LaunchError: If nothing can be launched, or one trial after the other crashes.
+        OptionError: If the export can't be written.
+    """
+    candidates = SearchSpace.lattice(spec.instance).candidates
+    with Session(spec, folder, purpose="sweep", observer=observer) as session:
+        for configuration in candidates[len(session.history.told) :]:
+            session.run(session.history.under_way or session.ask(configuration))
+        write_export(session.history, spec, folder / EXPORT)
+        return session.history
+
+
+def write_export(history: History, spec: Spec, path: Path) -> None:
+    """Writes the trials with a definite outcome as the raw export of a table.
+
+    Floats are written so that they read back bit for bit. Step times are those of the timed steps.
+
+    Raises:
+        OptionError: If the file can't be written.
+    """
+    unfinished = path.with_suffix(".unfinished")
+    context = context_values(spec.instance)
+    knobs = [knob.column for knob in spec.instance.encoding.knobs]
+    try:
+        with unfinished.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, [*knobs, *_OUTPUTS, *context])
+            writer.writeheader()
+            for trial in history.told:
+                if (outputs := _outputs(trial)) is not None:
+                    writer.writerow({**_inputs(trial, spec.instance), **outputs, **context})
+        unfinished.replace(path)
+    except OSError as error:
+        raise OptionError(f"cannot write {path}: {error}") from error
+
+
+def _inputs(trial: Trial, instance: Instance) -> dict[str, int]:
+    sizes = trial.configuration.as_dict()
+    return {
+        knob.column: knob.encode(sizes[knob.name]) if knob.is_log2 else sizes[knob.name]
+        for knob in (KNOBS[k.name] for k in instance.encoding.knobs)
+    }
+
+
+def _outputs(trial: Trial) -> dict[str, object] | None:
+    outcome, statistics = trial.outcome, trial.statistics
+    if outcome.status is Status.OOM:
+        return {
+            "ran_successfully": False,
+            "peak_mem": math.inf,
+            "peak_mem_normalised": outcome.memory_margin,
+            "source_feasible": "measured",
+        }
+    if outcome.status is not Status.OK or statistics is None:
+        return None
+    return {
+        "ran_successfully": True,
+        "throughput_mean": statistics["throughput"],
+        "throughput_std": statistics["throughput_std"],
+        "peak_mem_normalised": outcome.memory_margin,
+        "overall_time": outcome.wall_time_s,
+        "all_time_steps": statistics["step_times_s"],
+        "peak_mem": outcome.peak_memory_gb,
+        "peak_mem_per_gpu": statistics["peak_memory_per_gpu_gb"],
+        "source_feasible": "measured",
+        "source_throughput": "measured",
+        "source_memory": "measured",
+    }

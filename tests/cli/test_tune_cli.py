@@ -1,0 +1,156 @@
+"""`tune` and `sweep` as a user meets them."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from parabolt.cli.trial_view import watching
+from parabolt.outcome import Outcome
+from parabolt.space.configuration import Configuration
+from parabolt.trials.records import History, Trial
+from parabolt.trials.session import Progress
+from parabolt.trials.spec_file import load_spec, parse_spec
+
+ROOT = Path(__file__).parents[2]
+COMMAND = Path(sys.executable).with_name("parabolt")
+SCRIPT = ROOT / "tests/trials/scripted.py"
+SMALL = ROOT / "tests/trials/small.toml"
+
+
+@pytest.fixture
+def spec(tmp_path):
+    def write(*options, trials=5):
+        words = [sys.executable, "-S", str(SCRIPT), "{configuration}", "--steps={steps}", *options]
+        (tmp_path / "spec.toml").write_text(
+            f"instance = '{SMALL}'\ncommand = {words}\n[trial]\nwarmup_steps = 1\ntimed_steps = 3\n"
+            f"retries = 0\n[budget]\ntrials = {trials}\n[optimizer]\nname = 'random'\n"
+        )
+
+    return write
+
+
+def parabolt(*arguments, cwd):
+    return subprocess.run(
+        [COMMAND, *arguments], capture_output=True, text=True, check=False, cwd=cwd, timeout=120
+    )
+
+
+def test_tune_says_what_it_found_and_how_to_launch_it(spec, tmp_path):
+    spec("--fault=oom-if-dp4")
+    done = parabolt("tune", "spec.toml", "--out", "o", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "trial 0: " in done.stdout
+    assert "iterations/s, 0.04 of 1 GB, measured" in done.stdout
+    assert "launch command: " in done.stdout
+    assert "evidence: 5 trials (" in done.stdout
+    again = json.loads(parabolt("tune", "spec.toml", "--out", "o", "--json", cwd=tmp_path).stdout)
+    assert len(again["trials"]) == 5
+    best = max((t for t in again["trials"] if t["status"] == "ok"), key=lambda t: t["throughput"])
+    assert again["best"] == best
+    words = " ".join(f"{knob}={size}" for knob, size in best["configuration"].items())
+    assert again["launch_command"][3:] == [words, "--steps={steps}", "--fault=oom-if-dp4"]
+    assert (tmp_path / "o" / best["folder"] / "report.jsonl").exists()
+    assert parabolt("report", "o", cwd=tmp_path).stdout == "report: o/trials.html\n"
+    assert "Search on small" in (tmp_path / "o/trials.html").read_text()
+
+
+def test_sweep_ends_with_status_1_where_rows_are_missing(spec, tmp_path):
+    spec("--fault=crash-if-tp4")
+    done = parabolt("sweep", "spec.toml", "--out", "o", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no row for dp1 tp4" in done.stdout
+    assert "crashed, ValueError: tp 4 is broken" in done.stdout
+    assert (tmp_path / "o/sweep.csv").read_text().startswith("log2_dp_size,log2_tp_size,")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_trial_and_says_how_to_go_on(spec, tmp_path, number):
+    spec("--sleep=100")
+    process = subprocess.Popen(
+        [COMMAND, "tune", "spec.toml", "--out", "o"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    logs = tmp_path / "o/trials/0000/attempt-1/logs/output.log"
+    end = time.monotonic() + 60
+    while not logs.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.strip() == "stopped; the same command goes on from o"
+    spec(trials=2)
+    done = parabolt("tune", "spec.toml", "--out", "o", cwd=tmp_path)
+    assert done.returncode == 2, "another command is another search"
+    assert "begun with another command" in done.stderr
+
+
+def test_a_mistake_is_one_line(tmp_path):
+    (tmp_path / "spec.toml").write_text("instance = 'pco16'\ncommand = 'train {pt}'\n")
+    done = parabolt("tune", "spec.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: spec.toml: 'train {pt}'") or "{pt}" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_live_view(tmp_path):
+    spec = parse_spec(
+        "instance = 'pco16'\ncommand = 'x {configuration}'", origin="x", folder=tmp_path
+    )
+    best = Trial(0, Configuration(dp=16, bucket=64), ending=Outcome.ok(2.5), wall_time_s=36.0)
+    running = Trial(1, Configuration(dp=8, tp=2, bucket=64), n_launched=1)
+    history = History(trials=[best, running])
+    screen = Console(file=io.StringIO(), force_terminal=True, width=140)
+    with watching(screen, spec, 20, is_quiet=False) as observer:
+        observer(Progress(history, running, message="trial 1 crashed and is run again: x"))
+        observer(Progress(history, running, (0.5, 0.3), 18.0, expected_gain=0.125))
+    text = screen.file.getvalue()
+    for part in (
+        "pco16: 1 of 20 trials, 0.240 GPU-hours spent, about 0.000 saved",
+        "running trial 1: dp8 tp2",
+        "2 of 10 timed steps, 18 s, 2.5 iterations/s so far, expected gain 0.125",
+        "trial 1 crashed and is run again",
+    ):
+        assert part in text
+
+
+def test_the_spec_of_the_documentation_is_one(tmp_path):
+    text = (ROOT / "docs/tune.md").read_text(encoding="utf-8")
+    example = text.split("```toml\n")[1].split("```")[0].replace("mine.toml", "pco32")
+    spec = parse_spec(example, origin="docs", folder=tmp_path)
+    assert spec.launcher.gpus == (0, 1, 2, 3)
+    uncommented = "\n".join(
+        line.removeprefix("# ") if line.startswith("# ") and " = " in line else line
+        for line in example.replace('"report"            #', '"patterns" #').splitlines()
+        if "gpus = " not in line
+    ).replace('kind = "local"', 'kind = "slurm"')
+    assert parse_spec(uncommented, origin="docs", folder=tmp_path).trial.parser().has_memory
+
+
+@pytest.mark.parametrize("path", ["examples/tune-pco4-cpu.toml", "data/pco4-cpu/spec.toml"])
+def test_shipped_specs(path):
+    spec = load_spec(ROOT / path)
+    assert spec.instance.name == "pco4-cpu"
+    assert (spec.budget is None) == path.startswith("data/")
+
+
+@pytest.mark.slow
+def test_the_demonstration(tmp_path):
+    """A real search on 4 processes, killed and resumed on the way, within 5 minutes."""
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples/demo_tune.py", tmp_path / "demo"],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert time.monotonic() - start < 300
+    assert "took over the lock of process" in done.stdout
+    assert "ended what trial 4 had left running" in done.stdout
+    assert "launch command: python -m parabolt.trials.trainer" in done.stdout
+    assert "evidence: 12 trials" in done.stdout

@@ -1,0 +1,163 @@
+import pytest
+
+from parabolt.errors import SpecError
+from parabolt.space.configuration import Configuration
+from parabolt.trials.spec_file import load_spec, parse_spec
+from parabolt.trials.template import Template, field_values
+
+SPEC = """
+instance = "pco16"
+command = "torchrun --log-dir {log_dir} train.py --set '{configuration}' --mem {memory_gb}"
+
+[environment]
+NCCL_DEBUG = "INFO"
+STEPS = "{steps}"
+
+[trial]
+warmup_steps = 2
+timed_steps = 5
+time_limit_s = 600
+retries = 2
+memory_gb = 70.5
+log_format = "megatron"
+
+[launcher]
+gpus = [2, 3]
+
+[budget]
+trials = 20
+gpu_hours = 3.5
+
+[optimizer]
+name = "tpe"
+seed = 3
+n_initial = 6
+
+[early_termination]
+threshold = 0.1
+"""
+
+
+def test_a_whole_spec(tmp_path):
+    path = tmp_path / "spec.toml"
+    path.write_text(SPEC)
+    spec = load_spec(path)
+    assert spec.instance.name == "pco16"
+    assert spec.trial.steps == 7
+    assert spec.memory_gb == 70.5
+    assert spec.launcher.gpus == (2, 3)
+    assert spec.budget.trials == 20
+    assert spec.optimizer.options == {"n_initial": 6}
+    assert spec.stopping.threshold == 0.1
+    assert spec.folder == tmp_path
+    assert spec.command.arguments[5] == "{configuration}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('instance = "pco16"', "", "expected instance, got none"),
+        ('"pco16"', '"pco17"', "unknown instance 'pco17'.*did you mean 'pco16'"),
+        (
+            "{configuration}",
+            "{tp}",
+            "bucket, chunks, dp, grad_accum, pp, sp, zero of pco16",
+        ),
+        ("{memory_gb}", "{tpp}", r"expected a field among .*, got \{tpp\}"),
+        ("{memory_gb}", "{tp", "expected '}'"),
+        ("{memory_gb}", "{tp:>3}", "expected a plain field"),
+        ("train.py --set '", "train.py --set ", "No closing quotation"),
+        ("[trial]", "[trail]", "expected keys among instance, command.*got trail"),
+        ("timed_steps = 5", "timed_steps = 0", r"\[trial\] timed_steps: .* of at least 1, got 0"),
+        ("timed_steps = 5", "timed_steps = 5.0", "timed_steps: expected a whole number, got 5.0"),
+        ("timed_steps = 5", "time_steps = 5", r"\[trial\] expected keys among .*, got time_steps"),
+        ("time_limit_s = 600", "time_limit_s = -1", "time_limit_s: expected a positive number"),
+        ("time_limit_s = 600", 'time_limit_s = "1 h"', "time_limit_s: expected a number"),
+        ('"megatron"', '"megatorn"', "unknown log format 'megatorn'.*did you mean 'megatron'"),
+        ('"megatron"', '"patterns"', "patterns: expected with log_format"),
+        ('"megatron"', '"patterns"\npatterns = ["("]', r"pattern '\('"),
+        ('"megatron"', '"patterns"\npatterns = ["x(?P<step>1)"]', "expected the named group step"),
+        ("gpus = [2, 3]", "gpus = []", "gpus: expected numbers"),
+        ("gpus = [2, 3]", 'gpus = "2,3"', "gpus: expected a list of int"),
+        ("gpus = [2, 3]", 'kind = "k8s"', "kind: expected one of local, slurm, got 'k8s'"),
+        ("gpus = [2, 3]", 'options = ["-p"]', "options: expected with the slurm launcher only"),
+        ("trials = 20\ngpu_hours = 3.5", "", r"\[budget\] expected trials, wall_clock_h or"),
+        ("threshold = 0.1", "threshold = 2", r"\[early_termination\] threshold: expected"),
+        ("[budget]", "[budget", "expected TOML"),
+        ('NCCL_DEBUG = "INFO"', "NCCL_DEBUG = 1", "environment.NCCL_DEBUG: expected a text, got 1"),
+    ],
+)
+def test_a_bad_spec_gives_one_clear_error(tmp_path, old, new, message):
+    assert old in SPEC
+    with pytest.raises(SpecError, match=message) as caught:
+        parse_spec(SPEC.replace(old, new), origin="mine.toml", folder=tmp_path)
+    assert str(caught.value).startswith("mine.toml: ")
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(SpecError, match="cannot read spec"):
+        load_spec(tmp_path / "absent.toml")
+
+
+def test_values_stay_within_their_argument():
+    template = Template.parse(["{trial_dir}/x", "--a={tp}{{}}", "$(reboot); {dp}"])
+    hostile = "a b;'\"$(touch x)`y`"
+    assert template.fill({"trial_dir": hostile, "tp": 2, "dp": 4}) == (
+        f"{hostile}/x", "--a=2{}", "$(reboot); 4"
+    )  # fmt: skip
+
+
+def test_field_values(make_spec):
+    spec = make_spec()
+    values = field_values(Configuration(dp=16, bucket=64, zero=2), spec.instance)
+    assert values["zero"] == 2
+    assert values["gpus_per_host"] == 8
+    assert Configuration.parse(values["configuration"]).zero == 2
+
+
+def test_identity_changes_with_what_matters(tmp_path):
+    def identity(text):
+        return parse_spec(text, origin="x", folder=tmp_path).identity()
+
+    same = identity(SPEC)
+    assert identity(SPEC.replace("trials = 20", "trials = 30")) == same
+    for old, new, part in (
+        ("--mem", "--memory", "command"),
+        ("seed = 3", "seed = 4", "optimizer"),
+        ("timed_steps = 5", "timed_steps = 6", "trial"),
+        ('"INFO"', '"WARN"', "environment"),
+        ("threshold = 0.1", "threshold = 0.2", "early_termination"),
+        ("pco16", "pco16", None),
+    ):
+        changed = identity(SPEC.replace(old, new))
+        assert [name for name in same if same[name] != changed[name]] == ([part] if part else [])
+
+
+MEGATRON = """
+instance = "pco32"
+command = ["torchrun", "pretrain_gpt.py", "{flags}", "--train-iters", "{steps}"]
+framework = "megatron-lm"
+"""
+
+
+def test_the_settings_of_a_framework_become_arguments(tmp_path):
+    spec = parse_spec(MEGATRON, origin="x", folder=tmp_path)
+    arguments = spec.arguments(Configuration(dp=16, tp=2, sp=2, bucket=64, zero=2), {"steps": 12})
+    assert arguments[:4] == ("torchrun", "pretrain_gpt.py", "--tensor-model-parallel-size", "2")
+    assert arguments[-2:] == ("--train-iters", "12")
+    assert "--sequence-parallel" in arguments
+    assert arguments[arguments.index("--ckpt-format") + 1] == "fsdp_dtensor"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"megatron-lm"', '"megatron"', "unknown framework 'megatron'.*did you mean 'megatron-lm'"),
+        ('framework = "megatron-lm"', "", "framework: expected with the argument {flags}"),
+        ('"{flags}", ', "", "framework: expected with the argument {flags} and only with it"),
+        ('"{flags}"', '"x{flags}"', "expected a field among"),
+    ],
+)
+def test_bad_frameworks(tmp_path, old, new, message):
+    with pytest.raises(SpecError, match=message):
+        parse_spec(MEGATRON.replace(old, new), origin="x", folder=tmp_path)

@@ -1,0 +1,100 @@
+"""The corpus of endings, and what decides between them."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from parabolt.outcome import Status
+from parabolt.trials.evidence import Evidence, Log, rank_of, read_logs, signal_name
+from parabolt.trials.verdict import decide
+
+FOLDER = Path(__file__).parent / "endings"
+ENDINGS = [
+    ending
+    for path in sorted(FOLDER.glob("*.toml"))
+    for ending in tomllib.loads(path.read_text(encoding="utf-8"))["ending"]
+]
+
+
+def evidence_of(ending):
+    logs = tuple(
+        Log(None if name == "launcher" else int(name.removeprefix("rank")), text)
+        for name, text in ending["logs"].items()
+    )
+    facts = {k: v for k, v in ending.items() if k not in ("name", "expected", "reason", "logs")}
+    return Evidence(logs=logs, **facts)
+
+
+def test_the_corpus_is_large_and_its_names_are_distinct():
+    assert len({ending["name"] for ending in ENDINGS}) == len(ENDINGS) >= 60
+    assert {ending["expected"] for ending in ENDINGS} == {str(status) for status in Status}
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending["name"])
+def test_ending(ending):
+    verdict = decide(evidence_of(ending))
+    assert verdict.status == ending["expected"], verdict.reason
+    assert re.search(ending["reason"], verdict.reason), verdict.reason
+
+
+@pytest.mark.parametrize(
+    "ending", [e for e in ENDINGS if len(e["logs"]) > 1], ids=lambda ending: ending["name"]
+)
+def test_the_status_does_not_depend_on_the_order_of_the_logs(ending):
+    evidence = evidence_of(ending)
+    turned = Evidence(**{**evidence.__dict__, "logs": evidence.logs[::-1]})
+    assert decide(turned).status == decide(evidence).status
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending["name"])
+def test_shared_log_with_prefixes_gives_the_same_status(ending):
+    """All ranks in one file, each line with torchrun's prefix, says the same as a file each."""
+    evidence = evidence_of(ending)
+    if ending.get("hit_time_limit") and ending["expected"] == "crashed":
+        return  # covered below: the rank is what tells the error from one in passing
+    text = "\n".join(
+        line if log.rank is None else f"[rank{log.rank}]: {line}"
+        for log in evidence.logs
+        for line in log.text.splitlines()
+    )
+    shared = Evidence(**{**evidence.__dict__, "logs": (Log(None, text),)})
+    assert decide(shared).status == ending["expected"]
+
+
+@pytest.mark.parametrize(
+    ("path", "rank"),
+    [
+        ("output.log", None),
+        ("rank-3.log", 3),
+        ("rank12.out", 12),
+        ("none_abc/attempt_0/5/stderr.log", 5),
+    ],
+)
+def test_rank_of_a_log(tmp_path, path, rank):
+    assert rank_of(tmp_path / path, tmp_path) == rank
+
+
+def test_a_long_log_keeps_both_ends(tmp_path):
+    filler = b"step\n" * 400_000
+    (tmp_path / "rank-1.log").write_bytes(b"first\n" + filler + b"CUDA out of memory\n")
+    (log,) = read_logs(tmp_path)
+    assert log.rank == 1
+    assert log.text.startswith("first\n")
+    assert len(log.text) < 1_100_000
+    assert decide(Evidence(exit_code=1, logs=(log,))).status is Status.OOM
+
+
+def test_bytes_that_are_no_text_are_read(tmp_path):
+    (tmp_path / "output.log").write_bytes(b"\xff\xfe\nValueError: x\n")
+    verdict = decide(Evidence(exit_code=1, logs=read_logs(tmp_path)))
+    assert verdict.reason == "ValueError: x"
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [(-9, "signal SIGKILL"), (137, "signal SIGKILL"), (1, "exit code 1"), (255, "exit code 255")],
+)
+def test_signal_name(code, text):
+    assert signal_name(code) == text
