@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from parabolt.errors import OptionError, UnknownNameError
+from parabolt.errors import OptionError, ParaboltError, UnknownNameError
+from parabolt.optimizers.optimizer import Optimizer
 
 if TYPE_CHECKING:
     import numpy as np
 
     from parabolt.instances.search_space import SearchSpace
-    from parabolt.optimizers.optimizer import Optimizer
 
 #: Name to module and class; imported only when asked for.
 OPTIMIZERS: dict[str, str] = {
@@ -28,16 +28,41 @@ def optimizer_names() -> tuple[str, ...]:
 
 
 def optimizer_class(name: str) -> type[Optimizer]:
-    """The class of an optimizer.
+    """The class of an optimizer, by name or as `module:Class`.
 
     Raises:
         UnknownNameError: If there is none of that name.
+        OptionError: If `module:Class` can't be imported, or is no optimizer.
         MissingDependencyError: If a library that it needs is not installed.
     """
+    if is_own(name):
+        return _own_class(name)
     if name not in OPTIMIZERS:
         raise UnknownNameError.of("optimizer", name, OPTIMIZERS)
     module, _, attribute = OPTIMIZERS[name].partition(":")
     found: type[Optimizer] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is `module:Class`, an optimizer of the user's own."""
+    return ":" in name
+
+
+def _own_class(name: str) -> type[Optimizer]:
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except ParaboltError:
+        raise
+    except Exception as error:  # a module that is being written may raise anything
+        raise OptionError(
+            f"optimizer {name!r}: expected module:Class, got {type(error).__name__}: {error}"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, Optimizer)):
+        raise OptionError(
+            f"optimizer {name!r}: expected a subclass of parabolt.Optimizer, got {found!r}"
+        )
     return found
 
 
@@ -47,7 +72,7 @@ def make_optimizer(
     """An optimizer by name, for the candidates of `space`.
 
     Args:
-        name: One of `optimizer_names()`.
+        name: One of `optimizer_names()`, or `module:Class` for one of your own.
         space: Instance and candidates, such as `problem.space`.
         seed: Seed, or a generator to draw from. The same seed gives the same sequence.
         **options: Options of the optimizer, such as `repeats="allow"`.
