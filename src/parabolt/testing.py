@@ -11,10 +11,12 @@ pytest finds the inherited tests. They run on the candidates of pco32 and on sma
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
+from joblib.externals import cloudpickle
 
 from parabolt.errors import (
     CandidatesExhaustedError,
@@ -100,9 +102,14 @@ class OptimizerContract:
 
     def test_same_seed_same_sequence_in_another_process(self) -> None:
         """A seed fixes the sequence, whichever process runs it; another seed gives another."""
-        first, again, other = joblib.Parallel(n_jobs=2)(
-            joblib.delayed(self._sequence)(seed) for seed in (3, 3, 4)
-        )
+        module = sys.modules[type(self).__module__]  # which another process may not find
+        cloudpickle.register_pickle_by_value(module)
+        try:
+            first, again, other = joblib.Parallel(n_jobs=2)(
+                joblib.delayed(self._sequence)(seed) for seed in (3, 3, 4)
+            )
+        finally:
+            cloudpickle.unregister_pickle_by_value(module)
         _require(first == self._sequence(3), "a seed gave another sequence in another process")
         _require(first == again, "a seed gave two sequences")
         _require(first != other, "two seeds gave the same sequence")

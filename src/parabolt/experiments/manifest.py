@@ -52,7 +52,7 @@ def manifest(study: Study, problems: Sequence[Problem]) -> dict[str, Any]:
         },
         "seeds": list(study.seeds),
         "executor": study.executor,
-        "packages": {name: v for name in _PACKAGES if (v := _version(name))},
+        "packages": {name: v for name in _packages(study) if (v := _version(name))},
         "machine": {
             "python": platform.python_version(),
             "system": platform.system(),
@@ -121,6 +121,12 @@ def check_compatible(before: dict[str, Any], now: dict[str, Any], folder: Path) 
                 f"{folder} holds results of {name} {there}, and {here} is installed; "
                 f"try another directory, or install {name}=={there}"
             )
+
+
+def _packages(study: Study) -> list[str]:
+    """Libraries of this package, and those of other libraries' optimizers in the study."""
+    guests = [getattr(optimizer_class(c.name), "libraries", ()) for c in study.optimizers]
+    return [*_PACKAGES, *dict.fromkeys(library for found in guests for library in found)]
 
 
 def _all_options(choice: OptimizerChoice) -> dict[str, Any]:

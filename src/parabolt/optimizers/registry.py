@@ -21,9 +21,19 @@ OPTIMIZERS: dict[str, str] = {
     "cmaes": "parabolt.optimizers.cmaes:CMAES",
 }
 
+#: Other libraries' optimizers, each with an extra of its own; they stand above this layer, so
+#: nothing but their address is known here.
+GUESTS: dict[str, str] = {
+    "optuna-gp": "parabolt.integrations.optuna:OptunaGP",
+    "nevergrad-ngopt": "parabolt.integrations.nevergrad:NGOpt",
+    "nevergrad-oneplusone": "parabolt.integrations.nevergrad:DiscreteOnePlusOne",
+    "ax": "parabolt.integrations.ax:AxOptimizer",
+    "smac": "parabolt.integrations.smac:SMACOptimizer",
+}
+
 
 def optimizer_names() -> tuple[str, ...]:
-    """Names that `make_optimizer` knows."""
+    """Names of the optimizers of this package; `make_optimizer` also knows those of `GUESTS`."""
     return tuple(OPTIMIZERS)
 
 
@@ -37,9 +47,10 @@ def optimizer_class(name: str) -> type[Optimizer]:
     """
     if is_own(name):
         return _own_class(name)
-    if name not in OPTIMIZERS:
-        raise UnknownNameError.of("optimizer", name, OPTIMIZERS)
-    module, _, attribute = OPTIMIZERS[name].partition(":")
+    known = OPTIMIZERS | GUESTS
+    if name not in known:
+        raise UnknownNameError.of("optimizer", name, known)
+    module, _, attribute = known[name].partition(":")
     found: type[Optimizer] = getattr(importlib.import_module(module), attribute)
     return found
 
@@ -72,7 +83,7 @@ def make_optimizer(
     """An optimizer by name, for the candidates of `space`.
 
     Args:
-        name: One of `optimizer_names()`, or `module:Class` for one of your own.
+        name: One of `optimizer_names()` or of `GUESTS`, or `module:Class` for one of your own.
         space: Instance and candidates, such as `problem.space`.
         seed: Seed, or a generator to draw from. The same seed gives the same sequence.
         **options: Options of the optimizer, such as `repeats="allow"`.
