@@ -14,9 +14,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
 import joblib
 import numpy as np
-from joblib.externals import cloudpickle
 
 from parabolt.errors import (
     CandidatesExhaustedError,
@@ -48,6 +48,21 @@ def _raises(expected: type[ParaboltError], action: Callable[[], object], when: s
     except expected:
         return
     raise AssertionError(f"expected {expected.__name__} {when}, got no error")
+
+
+def _by_value(method: Any) -> bytes:
+    """A pickle of a bound method, for a process that can't import the module of the tests."""
+    module = sys.modules[type(method.__self__).__module__]
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        return cloudpickle.dumps(method)
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+
+
+def _call(pickled: bytes, seed: int) -> list[Configuration]:
+    found: list[Configuration] = cloudpickle.loads(pickled)(seed)
+    return found
 
 
 def _always_oom(_: Configuration) -> Outcome:
@@ -102,14 +117,10 @@ class OptimizerContract:
 
     def test_same_seed_same_sequence_in_another_process(self) -> None:
         """A seed fixes the sequence, whichever process runs it; another seed gives another."""
-        module = sys.modules[type(self).__module__]  # which another process may not find
-        cloudpickle.register_pickle_by_value(module)
-        try:
-            first, again, other = joblib.Parallel(n_jobs=2)(
-                joblib.delayed(self._sequence)(seed) for seed in (3, 3, 4)
-            )
-        finally:
-            cloudpickle.unregister_pickle_by_value(module)
+        sequence = _by_value(self._sequence)
+        first, again, other = joblib.Parallel(n_jobs=2)(
+            joblib.delayed(_call)(sequence, seed) for seed in (3, 3, 4)
+        )
         _require(first == self._sequence(3), "a seed gave another sequence in another process")
         _require(first == again, "a seed gave two sequences")
         _require(first != other, "two seeds gave the same sequence")
