@@ -55,7 +55,8 @@ def _by_value(method: Any) -> bytes:
     module = sys.modules[type(method.__self__).__module__]
     cloudpickle.register_pickle_by_value(module)
     try:
-        return cloudpickle.dumps(method)
+        pickled: bytes = cloudpickle.dumps(method)
+        return pickled
     finally:
         cloudpickle.unregister_pickle_by_value(module)
 
