@@ -110,7 +110,8 @@ class AxOptimizer(GuestOptimizer):
     """Ax's default Bayesian optimization; what was tried is told in place of what was asked.
 
     A proposal that was repaired is abandoned, and the candidate attached as a trial of its own. A
-    run that died reports its margin, and its throughput only if that was imputed.
+    run that died reports its margin, and its throughput only if that was imputed. Ax can't model an
+    objective that it has no data of, so until there is a throughput proposals are random.
     """
 
     name = "ax"
@@ -128,6 +129,8 @@ class AxOptimizer(GuestOptimizer):
             )
 
     def _propose(self) -> tuple[Any, FloatArray]:
+        if not np.isfinite(self.history.throughput).any():
+            return self._random_proposal()
         with _quiet(), torch.random.fork_rng(devices=[]):
             self._torch_seed += 1
             torch.manual_seed(self._torch_seed)

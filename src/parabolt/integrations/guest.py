@@ -40,11 +40,18 @@ class GuestOptimizer(DesignedOptimizer):
 
     @abstractmethod
     def _propose(self) -> tuple[Any, FloatArray]:
-        """The library's own record of a proposal, and the encoded point (d,) that it proposes."""
+        """The library's own record of a proposal, and the encoded point (d,) that it proposes.
+
+        The record is None where the library didn't propose it.
+        """
 
     @abstractmethod
     def _report(self, proposal: Any, row: int, outcome: Outcome) -> None:
         """Tells the library what candidate `row` gave; `proposal` is None if it didn't ask."""
+
+    def _random_proposal(self) -> tuple[Any, FloatArray]:
+        """A candidate at random, where the library has nothing to propose."""
+        return None, self.space.encoded[self.rng.integers(len(self.space))]
 
     def _model_row(self, available: IntArray) -> int:
         if not self._is_set_up:

@@ -20,6 +20,7 @@ from parabolt.outcome import Status
 try:
     from ConfigSpace import Configuration as SpaceConfiguration
     from smac import HyperparameterOptimizationFacade, Scenario
+    from smac.main.exceptions import ConfigurationSpaceExhaustedException
     from smac.runhistory import StatusType, TrialInfo, TrialValue
 except ImportError as error:
     raise MissingDependencyError.of("smac", "smac") from error
@@ -86,6 +87,9 @@ def target_function(problem: Problem) -> Callable[..., float]:
 class SMACOptimizer(GuestOptimizer):
     """SMAC3's facade for hyperparameters: random forest, log EI, local search.
 
+    SMAC never asks for a configuration twice. Once it knows all candidates, and where it finds no
+    new one, proposals are random.
+
     Args:
         space: Instance and candidates.
         budget: Evaluations that SMAC plans for.
@@ -127,9 +131,14 @@ class SMACOptimizer(GuestOptimizer):
         return [self._config(row) for row in rows or [0]]  # SMAC insists on one
 
     def _propose(self) -> tuple[Any, FloatArray]:
+        if len(set(self.history.rows.tolist())) == len(self.space):
+            return self._random_proposal()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            info = self._smac.ask()
+            try:
+                info = self._smac.ask()
+            except ConfigurationSpaceExhaustedException:
+                return self._random_proposal()
         return info, self.box.encode(dict(info.config))
 
     def _report(self, proposal: Any, row: int, outcome: Outcome) -> None:
