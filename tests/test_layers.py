@@ -68,6 +68,14 @@ def modules_after(code):
     return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
 
 
+#: Libraries that only their integration, or an extra, may load.
+OPTIONAL = {
+    "torch", "botorch", "gpytorch", "optuna", "optunahub", "cmaes", "nevergrad", "ax", "smac",
+    "ConfigSpace", "carps", "gymnasium", "ray", "distributed", "matplotlib", "plotly", "bolt",
+    "huggingface_hub", "sklearn",
+}  # fmt: skip
+
+
 def test_import_is_light():
     loaded = modules_after("import parabolt")
     assert loaded.isdisjoint(HEAVY)
@@ -118,9 +126,57 @@ def test_what_is_used_loads_only_what_it_needs(use, allowed):
     assert modules_after(use).isdisjoint(set(HEAVY) - allowed)
 
 
+@pytest.mark.parametrize("name", ["optuna-gp", "nevergrad-ngopt", "ax", "smac"])
+def test_an_unused_integration_is_not_loaded(name):
+    """Its name is known, and nothing of it is imported until it is asked for."""
+    loaded = modules_after(
+        f"from parabolt.optimizers.registry import GUESTS; GUESTS[{name!r}]\n"
+        "import parabolt; p = parabolt.load_problem('pco32')\n"
+        "parabolt.make_optimizer('random', p.space)"
+    )
+    assert loaded.isdisjoint(OPTIONAL)
+    assert not any(module.startswith("parabolt.integrations") for module in loaded)
+
+
+@pytest.mark.parametrize(
+    ("integration", "own"),
+    [
+        ("optuna", {"optuna"}),
+        ("optunahub", {"optuna", "optunahub"}),
+        ("nevergrad", {"nevergrad", "cmaes", "sklearn", "matplotlib"}),
+        ("configspace", {"ConfigSpace"}),
+        ("gymnasium", {"gymnasium"}),
+        ("botorch", {"torch", "botorch", "gpytorch"}),
+    ],
+)
+def test_an_integration_loads_its_own_library_only(integration, own):
+    loaded = modules_after(f"import parabolt.integrations.{integration}")
+    assert loaded & OPTIONAL <= own
+    assert loaded & own
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "problems",
+        "show pco32",
+        "evaluate pco32 --config 'dp=32 zero=2 bucket=256'",
+        "bench pco32 --optimizers random --seeds 1 --json",
+        "--version",
+    ],
+)
+def test_a_command_loads_no_optional_library_that_it_does_not_need(command, tmp_path):
+    code = (
+        "import os, shlex; import sys as s\n"
+        f"os.chdir({str(tmp_path)!r}); s.argv = ['parabolt', *shlex.split({command!r})]\n"
+        "from parabolt.cli.main import run\n"
+        "try: run()\nexcept SystemExit as end: assert not end.code, end.code"
+    )
+    needed = {"plotly", "matplotlib"} if command.startswith("bench") else set()  # its report
+    assert modules_after(code) & OPTIONAL <= needed
+
+
 def test_no_optional_library_is_loaded_by_the_command_line():
     loaded = modules_after("import parabolt.cli.main")
-    assert loaded.isdisjoint(
-        {"torch", "botorch", "optuna", "matplotlib", "pandas", "plotly", "ray", "distributed"}
-    )
+    assert loaded.isdisjoint(OPTIONAL | {"pandas"})
     assert "scipy.stats" not in loaded  # half a second that most commands can do without

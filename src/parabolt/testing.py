@@ -11,8 +11,10 @@ pytest finds the inherited tests. They run on the candidates of pco32 and on sma
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
 import joblib
 import numpy as np
 
@@ -46,6 +48,22 @@ def _raises(expected: type[ParaboltError], action: Callable[[], object], when: s
     except expected:
         return
     raise AssertionError(f"expected {expected.__name__} {when}, got no error")
+
+
+def _by_value(method: Any) -> bytes:
+    """A pickle of a bound method, for a process that can't import the module of the tests."""
+    module = sys.modules[type(method.__self__).__module__]
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        pickled: bytes = cloudpickle.dumps(method)
+        return pickled
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+
+
+def _call(pickled: bytes, seed: int) -> list[Configuration]:
+    found: list[Configuration] = cloudpickle.loads(pickled)(seed)
+    return found
 
 
 def _always_oom(_: Configuration) -> Outcome:
@@ -100,8 +118,9 @@ class OptimizerContract:
 
     def test_same_seed_same_sequence_in_another_process(self) -> None:
         """A seed fixes the sequence, whichever process runs it."""
+        sequence = _by_value(self._sequence)
         first, again = joblib.Parallel(n_jobs=2)(
-            joblib.delayed(self._sequence)(seed) for seed in (3, 3)
+            joblib.delayed(_call)(sequence, seed) for seed in (3, 3)
         )
         _require(first == self._sequence(3), "a seed gave another sequence in another process")
         _require(first == again, "a seed gave two sequences")

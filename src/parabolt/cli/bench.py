@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 def bench(
     problems: Annotated[list[str], typer.Argument(help="Names of problems, such as pco32 pco64.")],
-    optimizers: Annotated[str, typer.Option(help="Names, comma-separated.")] = "random,tpe,logeic",
+    optimizers: Annotated[
+        str,
+        typer.Option("--optimizers", "--optimizer", help="Names or module:Class, comma-separated."),
+    ] = "random,tpe,logeic",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, from 0.")] = 10,
     out: Annotated[Path, typer.Option(help="Directory of the runs.")] = Path("runs/bench"),
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,

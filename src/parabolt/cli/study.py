@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ from parabolt.experiments.progress import Progress, read_progress
 from parabolt.experiments.runner import run_study
 from parabolt.experiments.store import RunStore
 from parabolt.experiments.study import Study, read_study
+from parabolt.optimizers.registry import is_own
 from parabolt.problems.registry import load_problem
 
 if TYPE_CHECKING:
@@ -98,6 +100,8 @@ def clean(
 
 def carry_out(study: Study, folder: Path, *, executor: str | None, is_quiet: bool) -> Progress:
     """Runs what is missing of a study and shows how far it is; after Ctrl-C exits with 130."""
+    if any(is_own(choice.name) for choice in study.optimizers):
+        sys.path.append(str(Path.cwd()))  # where `python` would look; last, so it hides nothing
     problems = [load_problem(name) for name in study.problems]
     engine = make_executor(executor or study.executor)
     screen = console()

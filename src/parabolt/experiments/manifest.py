@@ -6,13 +6,15 @@ import inspect
 import json
 import os
 import platform
+import sys
 from dataclasses import asdict
+from hashlib import sha256
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import StudyError
 from parabolt.experiments.store import write_whole
-from parabolt.optimizers.registry import optimizer_class
+from parabolt.optimizers.registry import is_own, optimizer_class
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,12 +43,16 @@ def manifest(study: Study, problems: Sequence[Problem]) -> dict[str, Any]:
             for problem in problems
         },
         "optimizers": {
-            choice.label: {"name": choice.name, "options": _all_options(choice)}
+            choice.label: {
+                "name": choice.name,
+                "options": _all_options(choice),
+                **({"code": _code_hash(choice.name)} if is_own(choice.name) else {}),
+            }
             for choice in study.optimizers
         },
         "seeds": list(study.seeds),
         "executor": study.executor,
-        "packages": {name: v for name in _PACKAGES if (v := _version(name))},
+        "packages": {name: v for name in _packages(study) if (v := _version(name))},
         "machine": {
             "python": platform.python_version(),
             "system": platform.system(),
@@ -117,6 +123,12 @@ def check_compatible(before: dict[str, Any], now: dict[str, Any], folder: Path) 
             )
 
 
+def _packages(study: Study) -> list[str]:
+    """Libraries of this package, and those of other libraries' optimizers in the study."""
+    guests = [getattr(optimizer_class(c.name), "libraries", ()) for c in study.optimizers]
+    return [*_PACKAGES, *dict.fromkeys(library for found in guests for library in found)]
+
+
 def _all_options(choice: OptimizerChoice) -> dict[str, Any]:
     """Options as given, and the defaults of all others."""
     options: dict[str, Any] = {}
@@ -130,6 +142,13 @@ def _all_options(choice: OptimizerChoice) -> dict[str, Any]:
     for name in ("seed", "rng", "repeats"):  # the run's own
         options.pop(name, None)
     return {**options, **dict(choice.options)}
+
+
+def _code_hash(name: str) -> str:
+    """SHA-256 of the module of an own optimizer, which has no version that would tell a change."""
+    return sha256(
+        inspect.getsource(sys.modules[optimizer_class(name).__module__]).encode()
+    ).hexdigest()
 
 
 def _version(package: str) -> str:

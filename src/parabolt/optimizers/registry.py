@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from parabolt.errors import OptionError, UnknownNameError
+from parabolt.errors import OptionError, ParaboltError, UnknownNameError
+from parabolt.optimizers.optimizer import Optimizer
 
 if TYPE_CHECKING:
     import numpy as np
 
     from parabolt.instances.search_space import SearchSpace
-    from parabolt.optimizers.optimizer import Optimizer
 
 #: Name to module and class; imported only when asked for.
 OPTIMIZERS: dict[str, str] = {
@@ -33,23 +33,59 @@ OPTIMIZERS: dict[str, str] = {
     "cmaes": "parabolt.optimizers.cmaes:CMAES",
 }
 
+#: Other libraries' optimizers, each with an extra of its own; they stand above this layer, so
+#: nothing but their address is known here.
+GUESTS: dict[str, str] = {
+    "optuna-gp": "parabolt.integrations.optuna:OptunaGP",
+    "nevergrad-ngopt": "parabolt.integrations.nevergrad:NGOpt",
+    "nevergrad-oneplusone": "parabolt.integrations.nevergrad:DiscreteOnePlusOne",
+    "ax": "parabolt.integrations.ax:AxOptimizer",
+    "smac": "parabolt.integrations.smac:SMACOptimizer",
+}
+
 
 def optimizer_names() -> tuple[str, ...]:
-    """Names that `make_optimizer` knows."""
+    """Names of the optimizers of this package; `make_optimizer` also knows those of `GUESTS`."""
     return tuple(OPTIMIZERS)
 
 
 def optimizer_class(name: str) -> type[Optimizer]:
-    """The class of an optimizer.
+    """The class of an optimizer, by name or as `module:Class`.
 
     Raises:
         UnknownNameError: If there is none of that name.
+        OptionError: If `module:Class` can't be imported, or is no optimizer.
         MissingDependencyError: If a library that it needs is not installed.
     """
-    if name not in OPTIMIZERS:
-        raise UnknownNameError.of("optimizer", name, OPTIMIZERS)
-    module, _, attribute = OPTIMIZERS[name].partition(":")
+    if is_own(name):
+        return _own_class(name)
+    known = OPTIMIZERS | GUESTS
+    if name not in known:
+        raise UnknownNameError.of("optimizer", name, known)
+    module, _, attribute = known[name].partition(":")
     found: type[Optimizer] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def is_own(name: str) -> bool:
+    """Whether a name is `module:Class`, an optimizer of the user's own."""
+    return ":" in name
+
+
+def _own_class(name: str) -> type[Optimizer]:
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except ParaboltError:
+        raise
+    except Exception as error:  # a module that is being written may raise anything
+        raise OptionError(
+            f"optimizer {name!r}: expected module:Class, got {type(error).__name__}: {error}"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, Optimizer)):
+        raise OptionError(
+            f"optimizer {name!r}: expected a subclass of parabolt.Optimizer, got {found!r}"
+        )
     return found
 
 
@@ -59,7 +95,7 @@ def make_optimizer(
     """An optimizer by name, for the candidates of `space`.
 
     Args:
-        name: One of `optimizer_names()`.
+        name: One of `optimizer_names()` or of `GUESTS`, or `module:Class` for one of your own.
         space: Instance and candidates, such as `problem.space`.
         seed: Seed, or a generator to draw from. The same seed gives the same sequence.
         **options: Options of the optimizer, such as `repeats="allow"`.

@@ -114,7 +114,7 @@ class SurrogateOptimizer(DesignedOptimizer):
     def _fit(
         self, values: FloatArray, mean: PriorMean | None, last: Model | None, share: float
     ) -> Model | None:
-        counts = self.history.is_feasible | self.history.is_oom
+        counts = self.history.is_informative
         known = counts & np.isfinite(values)
         if not known.any():
             return None

@@ -1,0 +1,108 @@
+"""The box around a problem's candidates, for libraries that search boxes and not lists.
+
+Few points of the box are candidates (3 % on pco32). A point that is none stands for its nearest
+candidate (smallest Euclidean distance in the encoding, the first of several), and `Placed` says so:
+every integration passes that on to where its library keeps notes about a trial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parabolt.errors import InvalidConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from parabolt.instances.search_space import SearchSpace
+    from parabolt.outcome import FloatArray
+    from parabolt.space.configuration import Configuration
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The candidate that a point of the box stands for.
+
+    Attributes:
+        configuration: The candidate.
+        row: Its row number.
+        is_candidate: Whether the point was that candidate, rather than near it.
+    """
+
+    configuration: Configuration
+    row: int
+    is_candidate: bool
+
+
+class CandidateBox:
+    """Names, sizes and levels of the searched knobs, and the way from a point to a candidate.
+
+    Args:
+        space: Instance and candidates.
+
+    Attributes:
+        sizes: Knob name to the raw sizes that are searched, ascending.
+        levels: Name to smallest and largest level of the encoding: `dp_log2` and so on, and
+            `zero_ordinal` for the ordinal of the ZeRO stage.
+    """
+
+    def __init__(self, space: SearchSpace) -> None:
+        encoding = space.instance.encoding
+        self.space = space
+        self._knobs = {knob.name: knob for knob in encoding.knobs}
+        all_sizes = dict(space.instance.levels)
+        self.sizes: dict[str, list[int]] = {name: list(all_sizes[name]) for name in self._knobs}
+        names = [f"{k.name}_log2" if k.is_log2 else f"{k.name}_ordinal" for k in encoding.knobs]
+        ends = encoding.bounds.astype(int).T.tolist()
+        self.levels: dict[str, tuple[int, int]] = {
+            name: (low, high) for name, (low, high) in zip(names, ends, strict=True)
+        }
+
+    def encode(self, sizes: Mapping[str, Any]) -> FloatArray:
+        """Raw sizes, one for each searched knob, as an encoded point (d,).
+
+        Raises:
+            InvalidConfigurationError: If knobs are missing or unknown, or a size is off its scale.
+        """
+        _expect_names(sizes, self.sizes)
+        return np.array(
+            [k.encode(int(sizes[name])) for name, k in self._knobs.items()], dtype=float
+        )
+
+    def sizes_of(self, row: int) -> dict[str, int]:
+        """Raw sizes of a candidate by row number, one for each searched knob."""
+        configuration = self.space.candidates[row]
+        return {name: getattr(configuration, name) for name in self._knobs}
+
+    def levels_of(self, row: int) -> dict[str, int]:
+        """Levels of a candidate by row number."""
+        return dict(zip(self.levels, self.space.encoded[row].astype(int).tolist(), strict=True))
+
+    def place(self, point: FloatArray) -> Placed:
+        """The candidate that an encoded point (d,) stands for."""
+        row = int(self.space.nearest_rows(point[None])[0])
+        is_candidate = bool(np.array_equal(self.space.encoded[row], point))
+        return Placed(self.space.candidates[row], row, is_candidate)
+
+    def place_sizes(self, sizes: Mapping[str, Any]) -> Placed:
+        """The candidate that raw sizes stand for; see `encode` for the errors."""
+        return self.place(self.encode(sizes))
+
+    def place_levels(self, levels: Mapping[str, Any]) -> Placed:
+        """The candidate that named levels stand for.
+
+        Raises:
+            InvalidConfigurationError: If names are missing or unknown.
+        """
+        _expect_names(levels, self.levels)
+        return self.place(np.array([levels[name] for name in self.levels], dtype=np.float64))
+
+
+def _expect_names(given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    if set(given) != set(known):
+        raise InvalidConfigurationError(
+            f"expected a value for each of {', '.join(known)}, got {', '.join(map(str, given))}"
+        )

@@ -1,0 +1,137 @@
+"""Other libraries' optimizers keep the contract, and hear of a run that died in their own way."""
+
+import numpy as np
+import pytest
+
+import parabolt
+from parabolt.experiments.manifest import manifest
+from parabolt.experiments.protocol import Protocol
+from parabolt.experiments.run import RunKey, execute
+from parabolt.experiments.study import OptimizerChoice, Study
+from parabolt.optimizers.registry import GUESTS, OPTIMIZERS, make_optimizer, optimizer_class
+from parabolt.outcome import Outcome, Status
+from parabolt.testing import OptimizerContract, drive
+
+QUICK = ("nevergrad-ngopt", "nevergrad-oneplusone")
+
+
+class GuestContract(OptimizerContract):
+    name: str
+
+    def make_optimizer(self, space, **options):
+        return make_optimizer(self.name, space, **options)
+
+
+class TestNevergrad(GuestContract):
+    @pytest.fixture(params=QUICK, autouse=True)
+    def _name(self, request):
+        request.instance.name = request.param
+
+
+@pytest.mark.slow
+class TestModels(GuestContract):
+    n_evaluations = 13  # three of them by the model
+
+    @pytest.fixture(params=[name for name in GUESTS if name not in QUICK], autouse=True)
+    def _name(self, request):
+        request.instance.name = request.param
+
+
+@pytest.fixture
+def told():
+    """Makes an optimizer that was told 12 observations, the last two a death and a crash."""
+
+    def make(name):
+        problem = parabolt.load_problem("pco64")
+        optimizer = make_optimizer(name, problem.space, seed=0)
+        feasible = np.flatnonzero(problem.table.is_feasible)[::50][:10].tolist()
+        for row in feasible:
+            configuration = problem.space.candidates[row]
+            optimizer.tell(configuration, problem.evaluate(configuration))
+        optimizer.ask()
+        died = int(np.flatnonzero(~problem.table.is_feasible)[7])
+        for row, outcome in ((died, Outcome.oom()), (died + 1, Outcome(Status.CRASHED))):
+            optimizer.tell(problem.space.candidates[row], outcome)
+        return optimizer
+
+    return make
+
+
+def test_ax_hears_the_margin_and_no_throughput(told):
+    optimizer = told("ax")
+    experiment = optimizer._client._experiment
+    data = experiment.lookup_data().df
+    *_, died, crashed = experiment.trials.values()
+    assert died.status.name == "COMPLETED"
+    assert crashed.status.name == "FAILED"
+    known = data[data.trial_index == died.index]
+    assert known.metric_signature.tolist() == ["memory_margin"] or known.metric_name.tolist() == [
+        "memory_margin"
+    ]
+    assert known["mean"].tolist() == [0.2]
+    assert not experiment.optimization_config.objective.minimize
+    assert set(data[data.trial_index == 0].metric_name) == {"throughput", "memory_margin"}
+
+
+def test_smac_hears_memoryout(told):
+    optimizer = told("smac")
+    values = [value for _, value in optimizer._smac.runhistory.items()]
+    assert [value.status.name for value in values[-2:]] == ["MEMORYOUT", "CRASHED"]
+    assert [value.cost for value in values[-2:]] == [0.0, 0.0]
+    assert all(value.cost < 0.0 for value in values if value.status.name == "SUCCESS")
+
+
+def test_nevergrad_hears_a_violation_and_never_recommends_it(told, monkeypatch):
+    optimizer = make_optimizer("nevergrad-ngopt", parabolt.load_problem("pco32").space, seed=0)
+    drive(optimizer, parabolt.load_problem("pco32").evaluate, 11)
+    heard = []
+    monkeypatch.setattr(optimizer._guest, "tell", lambda *args: heard.append(args[1:]))
+    configuration = optimizer.ask()
+    optimizer.tell(configuration, Outcome.oom())
+    other = optimizer.ask()
+    optimizer.tell(other, Outcome.ok(0.25, memory_margin=-0.5))
+    assert heard == [(0.0, [0.2]), (-0.25, [-0.5])]
+
+
+def test_optuna_gp_hears_the_constraint_and_the_lowest_throughput(told):
+    optimizer = told("optuna-gp")
+    lowest = optimizer.history.throughput[optimizer.history.is_feasible].min()
+    died = [t for t in optimizer._study.trials if t.constraints.get("memory_margin", -1) > 0]
+    assert [(trial.value, trial.constraints) for trial in died] == [
+        (lowest, {"memory_margin": 0.2})
+    ]
+
+
+def test_nevergrad_by_any_of_its_own_names():
+    problem = parabolt.load_problem("pco32")
+    name = "parabolt.integrations.nevergrad:NevergradOptimizer"
+    optimizer = make_optimizer(name, problem.space, method="PSO", budget=30)
+    drive(optimizer, problem.evaluate, 15)
+    assert optimizer._guest.name == "PSO"
+    with pytest.raises(parabolt.UnknownNameError, match="unknown method of Nevergrad 'PS0'"):
+        make_optimizer(name, problem.space, method="PS0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GUESTS)
+def test_a_search_finds_more_than_its_initial_design(name):
+    problem = parabolt.load_problem("pco32")
+    run = execute(problem, RunKey.of(problem, name, 0, Protocol(n_evaluations=15)))
+    found = np.where(run.outcomes.is_feasible, run.outcomes.throughput, 0.0)
+    assert found.max() > found[: run.n_initial].max()
+
+
+def test_names_are_distinct_and_every_class_says_its_own():
+    assert not set(GUESTS) & set(OPTIMIZERS)
+    for name in GUESTS:
+        assert optimizer_class(name).name == name
+
+
+def test_a_study_records_the_versions_of_the_guests_in_it():
+    def packages(*names):
+        choices = tuple(OptimizerChoice(name, name) for name in names)
+        study = Study(problems=("pco32",), optimizers=choices, seeds=(0,))
+        return set(manifest(study, [parabolt.load_problem("pco32")])["packages"])
+
+    assert packages("nevergrad-ngopt") - packages("random") == {"nevergrad"}
+    assert {"smac", "ConfigSpace"} <= packages("smac", "random")

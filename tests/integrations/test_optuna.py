@@ -1,0 +1,105 @@
+"""Optuna's own studies on our problems."""
+
+import warnings
+
+import numpy as np
+import optuna
+import pytest
+
+import parabolt
+from parabolt.experiments.protocol import Protocol
+from parabolt.experiments.run import RunKey, execute
+from parabolt.integrations.optuna import Objective
+from parabolt.integrations.optunahub import ParallelismProblem
+from parabolt.problems.noise import TorchNormalStream
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+def search(objective, n_trials=30, seed=0):
+    sampler = optuna.samplers.TPESampler(seed=seed)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(objective, n_trials=n_trials)
+    return study
+
+
+@pytest.mark.parametrize("make", [Objective, ParallelismProblem])
+def test_a_search(make, pco64):
+    study = search(make(pco64), 60, seed=3)
+    best = study.best_trial
+    configuration = parabolt.Configuration.parse(best.user_attrs["configuration"])
+    assert pco64.evaluate(configuration).throughput == best.value
+    assert best.user_attrs["status"] == "ok"
+    states = {trial.state.name for trial in study.trials}
+    assert states == {"COMPLETE", "PRUNED"}
+    for trial in study.trials:
+        died = trial.user_attrs["status"] == "oom"
+        assert died == (trial.state.name == "PRUNED")
+        assert died == (trial.constraints["memory_margin"] > 0)
+        assert not died or trial.value is None
+        configuration = parabolt.Configuration.parse(trial.user_attrs["configuration"])
+        levels = pco64.instance.encoding.encode([configuration])[0].tolist()
+        assert trial.user_attrs["is_candidate"] == (levels == list(trial.params.values()))
+
+
+def test_a_seed_gives_the_same_trials(pco32):
+    first, again, other = (search(Objective(pco32), 15, seed=s) for s in (1, 1, 2))
+    assert [t.params for t in first.trials] == [t.params for t in again.trials]
+    assert [t.params for t in first.trials] != [t.params for t in other.trials]
+
+
+def test_imputed_values_are_told_and_marked(pco64):
+    study = search(Objective(parabolt.ImputedProblem(pco64)), 60, seed=3)
+    died = [t for t in study.trials if t.user_attrs["status"] == "oom"]
+    assert died
+    for trial in died:
+        assert trial.state.name == "COMPLETE"
+        assert trial.user_attrs["throughput_source"] == "imputed"
+        assert trial.value > 0
+    assert study.best_trial.user_attrs["status"] == "ok"  # Optuna heeds the constraint
+
+
+def test_optunas_own_study_is_our_tpe_evaluation_by_evaluation(pco32):
+    """What docs/how-to/optuna.md shows: the `tpe` row of the leaderboard in Optuna's own words."""
+    for seed in (0, 1):
+        rng = np.random.default_rng(seed)
+        noisy = parabolt.NoisyProblem(
+            parabolt.ImputedProblem(pco32), std=0.001, stream=TorchNormalStream(seed)
+        )
+        objective = Objective(noisy)
+        design = Protocol.published("pco32").initial_rows(pco32.table.is_feasible, rng)
+        sampler = optuna.samplers.TPESampler(seed=int(rng.integers(2**32)), n_startup_trials=10)
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        for row in design:
+            outcome = noisy.evaluate(pco32.space.candidates[row])
+            study.add_trial(
+                optuna.trial.create_trial(
+                    params=objective.params(row),
+                    distributions=objective.search_space,
+                    value=outcome.throughput,
+                    constraints={"memory_margin": outcome.memory_margin},
+                )
+            )
+        study.optimize(objective, n_trials=12)
+        ours = execute(pco32, RunKey.of(pco32, "tpe", seed, Protocol(n_evaluations=12)))
+        assert [t.value for t in study.trials] == ours.observed.tolist()
+
+
+def test_optunahub_interface(pco32):
+    problem = ParallelismProblem()
+    assert problem.directions == [optuna.study.StudyDirection.MAXIMIZE]
+    row = pco32.space.row(pco32.optimum.configuration)
+    params = Objective(pco32).params(row)
+    assert set(params) == set(problem.search_space)
+    assert problem.evaluate(params) == pco32.optimum.value
+    assert problem.evaluate_constraints(params)["memory_margin"] < 0
+    died = Objective(pco32).params(int(np.flatnonzero(~pco32.table.is_feasible)[0]))
+    with pytest.raises(optuna.TrialPruned, match="out of memory"):
+        problem.evaluate(died)
+    assert problem.evaluate_constraints(died) == {"memory_margin": 0.2}
+
+
+def test_nothing_warns(pco32):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search(Objective(pco32), 12)
