@@ -3,10 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo demo-tune test test-slow lint bench docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/parabolt bench pco32 pco64 --optimizers random,tpe,logeic --seeds 10 --out runs/demo
+
+demo-tune: $(VENV)/.demo-tune
+	$(BIN)/python examples/demo_tune.py runs/demo-tune
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_FLAGS)
@@ -31,6 +37,14 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[optuna,report]'
+	@touch $@
+
+$(VENV)/.demo-tune: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 --editable '.[torch]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python

@@ -22,7 +22,7 @@ def main(folder: Path) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     programs = Path(sys.executable).parent
     os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"  # where the spec's `python` is found
-    command = [programs / "parabolt", "tune", SPEC, "--out", folder]
+    command = [str(part) for part in (programs / "parabolt", "tune", SPEC, "--out", folder)]
     print(f"$ parabolt tune {SPEC.name} --out {folder}", flush=True)
     first = subprocess.Popen(command)
     while first.poll() is None and not is_under_way(folder / "journal.jsonl", KILLED_AFTER):
