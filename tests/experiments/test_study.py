@@ -247,6 +247,10 @@ def test_a_worker_that_dies_once_is_no_failure(tmp_path):
     assert (answer.result, answer.error, answer.n_attempts) == ("second try", "", 2)
 
 
+# Pickled by value, so that workers need not import the tests.
+poisoned.__module__ = die_once.__module__ = "__main__"
+
+
 @pytest.mark.slow
 def test_a_real_dask_cluster(tmp_path):
     import distributed
