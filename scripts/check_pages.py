@@ -2,8 +2,8 @@
 
     python scripts/check_pages.py WHEEL [PAGE ...]
 
-A page is a file of docs/how-to without its ending; by default all of them. Its `pip install` line is
-run with the wheel in place of `parabolt`, and then its blocks. Needs what the tests need.
+A page is a file of docs/how-to without its ending; by default all of them. Its `pip install` line
+is run with the wheel in place of `parabolt`, and then its blocks. Needs what the tests need.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIMIT_S = 300.0
 
 
 def main() -> None:
-    """Prints installation and running time of each page; status 1 if one fails or takes too long."""
+    """Prints the times of each page; exits with status 1 if one fails or takes too long."""
     wheel, *names = sys.argv[1:]
     failed = False
     for name in names or sorted(page.stem for page in PAGES.glob("*.md")):

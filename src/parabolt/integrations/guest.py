@@ -60,8 +60,7 @@ class GuestOptimizer(DesignedOptimizer):
             for row, outcome in self._told_before:
                 self._report(None, row, outcome)
         proposal, point = self._propose()
-        distance = ((self.space.encoded[available] - point) ** 2).sum(axis=1)
-        row = int(available[np.argmin(distance)])
+        row = int(available[np.argmin(self.box.distances(point)[available])])
         self._open.setdefault(row, []).append(proposal)
         return row
 
