@@ -1,9 +1,9 @@
 """The box around a problem's candidates, for libraries that search boxes and not lists.
 
 Few points of the box are candidates (3 % on pco32). A point that is none stands for its nearest
-candidate: by Euclidean distance in the unit cube of the encoding's bounds, as in the published runs,
-and the first of several. `Placed` says so, and every integration passes that on to where its library
-keeps notes about a trial.
+candidate: by Euclidean distance in the unit cube of the encoding's bounds, as in the published
+runs, and the first of several. `Placed` says so, and every integration passes that on to where its
+library keeps notes about a trial.
 """
 
 from __future__ import annotations
