@@ -121,6 +121,13 @@ def test_a_search_finds_more_than_its_initial_design(name):
     assert found.max() > found[: run.n_initial].max()
 
 
+@pytest.mark.parametrize("name", GUESTS)
+def test_cannot_be_hurried(name):
+    space = parabolt.load_problem("pco32").space
+    with pytest.raises(parabolt.OptionError, match=f"{name}: expected no ask_time_limit_s"):
+        make_optimizer(name, space, ask_time_limit_s=1.0)
+
+
 def test_names_are_distinct_and_every_class_says_its_own():
     assert not set(GUESTS) & set(OPTIMIZERS)
     for name in GUESTS:

@@ -68,9 +68,7 @@ def test_optunas_own_study_is_our_tpe_evaluation_by_evaluation(pco32):
         )
         objective = Objective(noisy)
         design = Protocol.published("pco32").initial_rows(pco32.table.is_feasible, rng)
-        sampler = optuna.samplers.TPESampler(
-            seed=seed, n_startup_trials=10, multivariate=False
-        )
+        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=10, multivariate=False)
         study = optuna.create_study(direction="maximize", sampler=sampler)
         for row in design:
             outcome = noisy.evaluate(pco32.space.candidates[row])

@@ -12,7 +12,7 @@ from parabolt.analysis.figures import draw_curves
 from parabolt.analysis.leaderboard import COLUMNS, leaderboard, score_cells
 from parabolt.analysis.metrics import group_runs
 from parabolt.analysis.statistics import compare_pairs, rank_optimizers
-from parabolt.errors import OptionError, ParaboltError, StoreError
+from parabolt.errors import MissingDependencyError, OptionError, ParaboltError, StoreError
 from parabolt.problems.registry import load_problem
 
 if TYPE_CHECKING:
@@ -120,7 +120,10 @@ def write_report(runs: Sequence[Run], folder: Path, *, formats: Sequence[str] = 
 
 
 def _page(runs: Sequence[Run], scores: Sequence[Score]) -> str:
-    from plotly.offline import get_plotlyjs
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise MissingDependencyError.of("plotly", "report") from error
 
     from parabolt.analysis import charts  # plotly is needed by the page only
 

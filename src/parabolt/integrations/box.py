@@ -1,9 +1,9 @@
 """The box around a problem's candidates, for libraries that search boxes and not lists.
 
 Few points of the box are candidates (3 % on pco32). A point that is none stands for its nearest
-candidate, and `Placed` says so: every integration passes that on to where its library keeps notes
-about a trial. As in the published runs, nearest is in the unit cube of the bounds, the first of
-several.
+candidate: by Euclidean distance in the unit cube of the encoding's bounds, as in the published
+runs, and the first of several. `Placed` says so, and every integration passes that on to where its
+library keeps notes about a trial.
 """
 
 from __future__ import annotations
@@ -53,12 +53,13 @@ class CandidateBox:
     def __init__(self, space: SearchSpace) -> None:
         encoding = space.instance.encoding
         self.space = space
-        self._span = encoding.bounds[1] - encoding.bounds[0]
         self._knobs = {knob.name: knob for knob in encoding.knobs}
         all_sizes = dict(space.instance.levels)
         self.sizes: dict[str, list[int]] = {name: list(all_sizes[name]) for name in self._knobs}
         names = [f"{k.name}_log2" if k.is_log2 else f"{k.name}_ordinal" for k in encoding.knobs]
         ends = encoding.bounds.astype(int).T.tolist()
+        self._lower, self._span = encoding.bounds[0], encoding.bounds[1] - encoding.bounds[0]
+        self._inputs = (space.encoded - self._lower) / self._span
         self.levels: dict[str, tuple[int, int]] = {
             name: (low, high) for name, (low, high) in zip(names, ends, strict=True)
         }
@@ -83,9 +84,14 @@ class CandidateBox:
         """Levels of a candidate by row number."""
         return dict(zip(self.levels, self.space.encoded[row].astype(int).tolist(), strict=True))
 
+    def distances(self, point: FloatArray) -> FloatArray:
+        """Squared distances (n,) of an encoded point (d,) to all candidates, in the unit cube."""
+        squares: FloatArray = ((self._inputs - (point - self._lower) / self._span) ** 2).sum(axis=1)
+        return squares
+
     def place(self, point: FloatArray) -> Placed:
         """The candidate that an encoded point (d,) stands for."""
-        row = int(np.argmin((((self.space.encoded - point) / self._span) ** 2).sum(axis=1)))
+        row = int(np.argmin(self.distances(point)))
         is_candidate = bool(np.array_equal(self.space.encoded[row], point))
         return Placed(self.space.candidates[row], row, is_candidate)
 

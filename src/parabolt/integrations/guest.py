@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parabolt.errors import OptionError
 from parabolt.integrations.box import CandidateBox
 from parabolt.optimizers.initial_design import DesignedOptimizer
 from parabolt.outcome import Status
@@ -21,7 +22,10 @@ class GuestOptimizer(DesignedOptimizer):
     """Asks another library over the box, and tries the nearest candidate that is available.
 
     The library is set up when the initial design is over, and is then told the design. The
-    arguments are those of `DesignedOptimizer`.
+    arguments are those of `DesignedOptimizer`, but that other libraries can't be hurried.
+
+    Raises:
+        OptionError: If a time limit is asked for.
     """
 
     #: Distributions that results depend on, beside those of this package.
@@ -29,6 +33,11 @@ class GuestOptimizer(DesignedOptimizer):
 
     def __init__(self, space: SearchSpace, **options: Any) -> None:
         super().__init__(space, **options)
+        if self.ask_time_limit_s is not None:
+            raise OptionError(
+                f"{self.name}: expected no ask_time_limit_s, got {self.ask_time_limit_s}; "
+                "another library's optimizer can't be cut short"
+            )
         self.box = CandidateBox(space)
         self._is_set_up = False
         self._open: dict[int, list[Any]] = {}
@@ -60,8 +69,7 @@ class GuestOptimizer(DesignedOptimizer):
             for row, outcome in self._told_before:
                 self._report(None, row, outcome)
         proposal, point = self._propose()
-        distance = ((self.space.encoded[available] - point) ** 2).sum(axis=1)
-        row = int(available[np.argmin(distance)])
+        row = int(available[np.argmin(self.box.distances(point)[available])])
         self._open.setdefault(row, []).append(proposal)
         return row
 
