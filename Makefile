@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo demo-tune test test-slow lint bench docs clean
+.PHONY: demo demo-tune test test-slow lint bench docs release clean
 
 demo: $(VENV)/.demo
 	$(BIN)/parabolt bench pco32 pco64 --optimizers random,tpe,logeic --seeds 10 --out runs/demo
@@ -12,7 +12,10 @@ demo-tune: $(VENV)/.demo-tune
 	$(BIN)/python examples/demo_tune.py runs/demo-tune
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+release: $(VENV)/.test
+	$(BIN)/python scripts/check_release.py dist
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_FLAGS)
