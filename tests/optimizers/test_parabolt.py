@@ -162,6 +162,16 @@ def test_says_why():
     assert "beats with probability" in str(reason)
 
 
+def test_a_time_limit_leaves_the_belief_as_it_was():
+    problem = parabolt.load_problem("pco64")
+    rows, optimizer = search(problem.space, problem.table.outcomes, 6, ask_time_limit_s=1e-6)
+    assert optimizer.was_shortened
+    assert len(set(rows)) == 6
+    free, unhurried = search(problem.space, problem.table.outcomes, 6, ask_time_limit_s=60.0)
+    assert not unhurried.was_shortened
+    assert free.tolist() == search(problem.space, problem.table.outcomes, 6)[0].tolist()
+
+
 def test_stops_when_nothing_is_to_be_gained():
     problem = parabolt.load_problem("pco32")
     rows, optimizer = search(problem.space, problem.table.outcomes, 25)

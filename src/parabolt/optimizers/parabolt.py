@@ -172,6 +172,12 @@ class ParaboltOptimizer(Optimizer):
         self._belief: Belief | None = None
         self._n_believed = -1
 
+    def _belief_in_time(self) -> Belief:
+        """What is believed; as of the last trial but one where the time limit is over already."""
+        if self._belief is not None and self._deadline.is_over():
+            return self._belief
+        return self.belief()
+
     def _kernel_inputs(self) -> FloatArray:
         if "structure" not in self._without:
             return structure_inputs(self.space, self._looked_at)
@@ -269,7 +275,7 @@ class ParaboltOptimizer(Optimizer):
         self._forecasts.append(forecast)
 
     def _next_row(self, available: IntArray) -> int:
-        belief = self.belief()
+        belief = self._belief_in_time()
         left = np.isin(belief.rows, available)
         n_told = len(self.history) + len(self._pending)
         if "design" in self._without and n_told < _RANDOM_DESIGN:
