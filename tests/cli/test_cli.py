@@ -31,7 +31,7 @@ def test_problems():
     assert [(p["problem"], p["n_candidates"], p["n_feasible"]) for p in lines] == [
         ("pco32", 379, 339),
         ("pco64", 780, 560),
-        ("pco4-cpu", 80, 75),
+        ("pco4-cpu", 80, 58),
     ]
 
 

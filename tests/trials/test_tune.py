@@ -185,7 +185,7 @@ def test_kill_and_resume_at_200_points(tmp_path):
     driver = Path(__file__).parent / "kill_points.py"
     done = subprocess.run(
         [sys.executable, str(driver), str(tmp_path)], capture_output=True, text=True, check=False,
-        timeout=170,
+        timeout=290,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     result = json.loads(done.stdout.splitlines()[-1])

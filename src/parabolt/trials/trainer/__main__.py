@@ -22,7 +22,7 @@ try:
 
     from parabolt.trials.trainer.data import batch
     from parabolt.trials.trainer.engine import Engine, check
-    from parabolt.trials.trainer.memory import MemoryMeter
+    from parabolt.trials.trainer.memory import MemoryMeter, return_freed_memory
     from parabolt.trials.trainer.mesh import Mesh
     from parabolt.trials.trainer.model import Architecture
     from parabolt.trials.trainer.ranks import run_ranks
@@ -58,6 +58,7 @@ def _train(
     arguments: argparse.Namespace, configuration: Configuration, rank: int, meeting: str
 ) -> None:
     c = configuration
+    return_freed_memory()
     torch.set_num_threads(arguments.threads)
     on_gpu = torch.cuda.is_available()
     local_rank = int(os.environ.get("LOCAL_RANK", rank))

@@ -20,8 +20,19 @@ _STATUS = Path("/proc/self/status")
 _MALLOPT = ((-3, 256 * 1024), (-8, 1))
 
 
+def return_freed_memory() -> None:
+    """Sets the C allocator up; to be called before the process has a second thread.
+
+    A thread's arena reserves address space in advance, which an allocation could later use without
+    being measured or limited.
+    """
+    libc = ctypes.CDLL(None)
+    for parameter, value in _MALLOPT:
+        libc.mallopt(parameter, value)
+
+
 class MemoryMeter:
-    """Measures and limits from here on.
+    """Measures and limits from here on; on a CPU after `return_freed_memory`.
 
     Args:
         device: Where the tensors are.
@@ -38,9 +49,6 @@ class MemoryMeter:
                     min(1.0, capacity_gb * 1e9 / total), device
                 )
             return
-        libc = ctypes.CDLL(None)
-        for parameter, value in _MALLOPT:
-            libc.mallopt(parameter, value)
         self._baseline_bytes = _status_bytes("VmSize")
         if capacity_gb is not None:
             limit = self._baseline_bytes + int(capacity_gb * 1e9)
