@@ -8,7 +8,6 @@ from scipy.stats import mannwhitneyu
 
 import parabolt
 from parabolt.costmodel.evidence import Evidence
-from parabolt.instances.search_space import SearchSpace
 from parabolt.outcome import OOM_MARGIN, Outcome, Source, Status
 from parabolt.problems.simulated import SimulatedProblem
 
@@ -197,34 +196,3 @@ def test_a_batch_spreads():
     space = parabolt.load_problem("pco64").space
     batch = parabolt.make_optimizer("parabolt", space, seed=0).ask(4)
     assert len({(c.dp, c.tp, c.pp, c.cp, c.zero) for c in batch}) >= 3
-
-
-@pytest.mark.slow
-def test_a_million_candidates():
-    import resource
-    import time
-
-    from parabolt.space.knobs import KNOBS
-
-    base = parabolt.load_instance("pco64")
-    levels = {name: tuple(1 << k for k in range(11)) for name in KNOBS}
-    levels |= {"zero": (0, 2, 3), "bucket": (64, 128, 256, 512), "tp": (1, 2, 4, 8)}
-    levels |= {"sp": (1, 2, 4, 8), "grad_accum": (1, 2, 4)}
-    instance = replace(
-        base,
-        name="huge",
-        cluster=replace(base.cluster, n_gpus=1024, n_hosts=128),
-        levels=tuple(levels.items()),
-    )
-    rng = np.random.default_rng(0)
-    encoding = instance.encoding
-    lower, upper = encoding.bounds.astype(int)
-    rows = np.unique(rng.integers(lower, upper + 1, (1_200_000, len(lower))), axis=0)
-    space = SearchSpace(instance, rows[rng.permutation(len(rows))[:1_000_000]])
-    optimizer = parabolt.make_optimizer("parabolt", space, seed=0)
-    for _ in range(3):
-        start = time.process_time()
-        configuration = optimizer.ask()
-        optimizer.tell(configuration, Outcome.ok(0.1, memory_margin=-0.2))
-        assert time.process_time() - start < 2.0
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6 < 6.0
