@@ -7,6 +7,8 @@ import sys
 import pytest
 
 import parabolt
+from parabolt.analysis.charts import curve_chart
+from parabolt.analysis.figures import style_of
 from parabolt.analysis.report import write_report
 from parabolt.experiments.runner import run_study
 from parabolt.experiments.store import RunStore
@@ -38,6 +40,27 @@ def test_page_holds_the_leaderboard_and_what_it_was_run_on(runs, tmp_path):
     assert len(re.findall(r"<tr><td>(random|tpe|logeic)</td><td>\d/3</td>", body)) == 6
     assert "data v0.1.0+logs, SHA-256 3c4334851441" in body
     assert re.findall(r"src=|href=\"http", body) == []
+
+
+def test_optimizers_that_end_equally_are_all_named(run_of, tmp_path):
+    made = [run_of([0.1, 0.2, 0.4], name=name, problem="mine") for name in ("a", "b")]
+    made.append(run_of([0.1, 0.2, 0.3], name="c", problem="mine"))
+    summary = write_report(made, tmp_path).read_text(encoding="utf-8").split("<h2>")[0]
+    assert "20.00 % below it at the end: <b>a</b> (found in 0 of 1 runs), <b>b</b> (found" in summary
+
+
+def test_styles_tell_28_optimizers_apart():
+    assert len({style_of(number) for number in range(28)}) == 28
+
+
+def test_bands_of_many_optimizers_are_shown_on_demand(run_of):
+    made = [run_of([0.1, 0.2, 0.4], name=f"o{n}") for n in range(8)]
+    for n_optimizers, opacities in ((6, {0.12}), (8, {0.0})):
+        figure = curve_chart(made[:n_optimizers])
+        bands = [number for number, t in enumerate(figure.data) if t.fill == "toself"]
+        assert {figure.data[number].opacity for number in bands} == opacities
+    (menu,) = figure.layout.updatemenus
+    assert menu.buttons[1].args == ({"opacity": 0.12}, tuple(bands))
 
 
 def test_other_formats_say_the_same(runs, tmp_path):

@@ -86,6 +86,17 @@ def test_pairs_against_scipy(run_of):
         assert c.superiority == pytest.approx(np.mean(a[:, None] < b))
 
 
+@pytest.mark.parametrize("n_seeds", [2, 9, 13, 14, 30])
+def test_signed_ranks_with_ties_and_zeros_against_scipy(run_of, n_seeds):
+    rng = np.random.default_rng(n_seeds)
+    regrets = {name: rng.choice([0, 10, 20, 40], n_seeds).astype(float) for name in "abcd"}
+    for c in compare_pairs(made_runs(run_of, regrets)):
+        expected = scipy.stats.wilcoxon(
+            np.round(regrets[c.first] - regrets[c.second], 9), zero_method="zsplit"
+        )
+        assert c.wilcoxon_p == pytest.approx(expected.pvalue), c
+
+
 def test_equal_runs_are_no_difference(run_of):
     (comparison,) = compare_pairs(made_runs(run_of, {"a": [5, 6, 7], "b": [5, 6, 7]}))
     assert comparison.wilcoxon_p == comparison.holm_p == 1.0

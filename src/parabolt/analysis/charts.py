@@ -29,6 +29,10 @@ _DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}
 #: Regrets below this, in percent of the optimum, are drawn here on the logarithmic axis.
 FLOOR_PERCENT = 0.01
 
+#: With more optimizers than this, the bands of quartiles hide each other and are shown on demand.
+_MAX_BANDS = 6
+_BAND_OPACITY = 0.12
+
 
 def plain_layout(figure: Any, *, height: int) -> Any:
     """The look that all charts share."""
@@ -68,7 +72,24 @@ def curve_chart(runs: Sequence[Run]) -> Any:
     figure.update_yaxes(title="simple regret, % of optimum", row=1, col=1)
     figure.update_yaxes(title="share that found it", row=2, col=1)
     figure.update_yaxes(range=[-0.03, 1.03], row=2)
-    return plain_layout(figure, height=620)
+    if len(names) > _MAX_BANDS:
+        _bands_on_demand(figure)
+    return plain_layout(figure, height=max(620, 200 + 30 * len(names)))
+
+
+def _bands_on_demand(figure: Any) -> None:
+    bands = [number for number, trace in enumerate(figure.data) if trace.fill == "toself"]
+    figure.update_traces(opacity=0.0, selector={"fill": "toself"})
+    buttons = [
+        {"label": label, "method": "restyle", "args": [{"opacity": opacity}, bands]}
+        for label, opacity in (("medians", 0.0), ("with quartiles", _BAND_OPACITY))
+    ]
+    figure.update_layout(
+        updatemenus=[
+            {"type": "buttons", "direction": "right", "x": 0, "xanchor": "left", "y": 1.1,
+             "yanchor": "bottom", "buttons": buttons}
+        ]
+    )  # fmt: skip
 
 
 def _curves(name: str, runs: Sequence[Run], look: dict[str, Any]) -> tuple[list[Any], list[Any]]:
@@ -79,7 +100,7 @@ def _curves(name: str, runs: Sequence[Run], look: dict[str, Any]) -> tuple[list[
     around = np.concatenate([curve.evaluation, curve.evaluation[::-1]])
     band = go.Scatter(
         x=around, y=np.concatenate([high, low[::-1]]), fill="toself", mode="none", name=name,
-        fillcolor=look["color"], opacity=0.12, legendgroup=name, hoverinfo="skip",
+        fillcolor=look["color"], opacity=_BAND_OPACITY, legendgroup=name, hoverinfo="skip",
     )  # fmt: skip
     line = go.Scatter(
         x=curve.evaluation, y=middle, customdata=curve.median, mode="lines", name=name,
@@ -147,7 +168,7 @@ def profile_chart(runs: Sequence[Run], *, within: float = 0.01) -> Any:
     )  # fmt: skip
     figure.update_xaxes(type="log", title="factor of the fewest evaluations of any optimizer")
     figure.update_yaxes(range=[-0.03, 1.03], title=f"share within {100 * within:g} % of optimum")
-    return plain_layout(figure, height=380)
+    return plain_layout(figure, height=max(380, 120 + 20 * len(profile.share)))
 
 
 def _look(number: int) -> dict[str, Any]:

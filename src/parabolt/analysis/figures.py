@@ -24,7 +24,7 @@ _LINEAR_BELOW_PERCENT = 1.0
 
 def style_of(number: int) -> tuple[str, str]:
     """Colour and line style of the optimizer with this number; 28 are told apart."""
-    return COLORS[number % len(COLORS)], STYLES[(number + number // len(COLORS)) % len(STYLES)]
+    return COLORS[number % len(COLORS)], STYLES[number % len(STYLES)]
 
 
 def draw_curves(runs: Sequence[Run], path: Path) -> None:

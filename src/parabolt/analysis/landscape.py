@@ -110,20 +110,30 @@ def heat_maps(problem: Problem) -> Any:
     return figure
 
 
-def run_paths(problem: Problem, runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    """What the page's script draws for each run: where it went, evaluation by evaluation."""
+def run_paths(problem: Problem, runs: Sequence[Run]) -> dict[str, Any]:
+    """What the page's script needs to draw where each run went.
+
+    Returns:
+        Labels of the heat map's `columns` and `rows`; each candidate's place `x`, `y` in them and
+        `heights` over its knobs; and per run the candidates `at` which it was, evaluation by
+        evaluation, and the observed throughput in iterations/s, None for out of memory.
+    """
     columns, rows, x, y = grid(problem)
-    paths = {}
-    for run in runs:
-        at = problem.space.rows(problem.instance.encoding.encode_sizes(run.sizes))
-        heights = knob_heights(problem, problem.space.encoded[at])
-        paths[f"{run.key.optimizer}, seed {run.key.seed}"] = {
-            "x": [columns[i] for i in x[at]],
-            "y": [rows[i] for i in y[at]],
-            "text": [_step(run, t) for t in range(len(run))],
-            "heights": np.round(heights, 4).tolist(),
-        }
-    return paths
+    heights = knob_heights(problem, problem.space.encoded)
+    return {
+        "columns": columns,
+        "rows": rows,
+        "x": x.tolist(),
+        "y": y.tolist(),
+        "heights": np.round(heights, 4).tolist(),
+        "runs": {
+            f"{run.key.optimizer}, seed {run.key.seed}": {
+                "at": problem.space.rows(problem.instance.encoding.encode_sizes(run.sizes)).tolist(),
+                "seen": [_seen(run, t) for t in range(len(run))],
+            }
+            for run in runs
+        },
+    }
 
 
 def grid(problem: Problem) -> tuple[list[str], list[str], IntArray, IntArray]:
@@ -189,10 +199,9 @@ def _heat(
     )  # fmt: skip
 
 
-def _step(run: Run, t: int) -> str:
+def _seen(run: Run, t: int) -> float | None:
     outcome = run.outcomes[t]
-    value = f"{outcome.throughput:.4f} iterations/s" if outcome.is_feasible else "out of memory"
-    return f"evaluation {t + 1}: {value}"
+    return round(outcome.throughput, 4) if outcome.is_feasible else None
 
 
 def _shared(problem: Problem) -> list[str]:

@@ -28,6 +28,9 @@ FORMATS = ("html", "md", "csv", "tex", "png", "pdf")
 #: With more runs than this on a problem, the page draws the path of one run per optimizer.
 MAX_PATHS = 200
 
+#: Mean regrets closer than this, in percent of the optimum, are called equal.
+_SAME_PERCENT = 1e-6
+
 _TEXTS = {"md": as_markdown, "csv": as_csv, "tex": as_latex}
 
 _PAGE = Template("""<!doctype html>
@@ -61,23 +64,24 @@ $landscapes
 <dl class="note">$legend</dl>
 <p class="note">$provenance</p>
 <script>
-const paths = $paths;
+const landscapes = $paths;
 for (const choice of document.querySelectorAll("select.path")) {
   choice.addEventListener("change", () => {
-    const path = (paths[choice.dataset.problem] || {})[choice.value];
-    const names = ["heat", "knobs"].map(kind => kind + "-" + choice.dataset.problem);
-    for (const name of names) {
-      const plot = document.getElementById(name);
+    const land = landscapes[choice.dataset.problem];
+    const {at, seen} = land.runs[choice.value] || {at: [], seen: []};
+    const told = seen.map((value, i) => `evaluation $${i + 1}: ` +
+      (value === null ? "out of memory" : `$${value.toFixed(4)} iterations/s`));
+    const lines = at.flatMap(row => [...land.heights[row], null]);
+    const knobs = at.flatMap(row => [...land.heights[row].keys(), null]);
+    const drawn = {
+      heat: {x: [at.map(row => land.columns[land.x[row]])],
+             y: [at.map(row => land.rows[land.y[row]])], text: [told]},
+      knobs: {x: [knobs], y: [lines]},
+    };
+    for (const kind of ["heat", "knobs"]) {
+      const plot = document.getElementById(kind + "-" + choice.dataset.problem);
       const trace = plot.data.findIndex(t => t.name === "$path");
-      let drawn = {x: [[]], y: [[]], text: [[]]};
-      if (path && name.startsWith("heat")) drawn = {x: [path.x], y: [path.y], text: [path.text]};
-      if (path && name.startsWith("knobs")) {
-        const x = [], y = [];
-        for (const row of path.heights) { row.forEach((h, i) => { x.push(i); y.push(h); });
-                                          x.push(null); y.push(null); }
-        drawn = {x: [x], y: [y]};
-      }
-      Plotly.restyle(plot, drawn, [trace]);
+      Plotly.restyle(plot, drawn[kind], [trace]);
     }
   });
 }
@@ -129,6 +133,9 @@ def _page(runs: Sequence[Run], scores: Sequence[Score]) -> str:
 
     problems = list(group_runs(runs))
     ranking = rank_optimizers(runs)
+    if ranking:  # charts list the best first
+        places = list(ranking.mean_ranks)
+        runs = sorted(runs, key=lambda run: places.index(run.key.optimizer))
     landscapes, paths = _landscapes(runs)
     legend = "".join(f"<dt><b>{name}</b></dt><dd>{text}</dd>" for name, text in COLUMNS.items())
     return _PAGE.substitute(
@@ -165,11 +172,16 @@ def provenance(runs: Sequence[Run]) -> list[str]:
 def _summary(scores: Sequence[Score], ranking: Any) -> str:
     lines = []
     for problem in dict.fromkeys(score.problem for score in scores):
-        best = next(score for score in scores if score.problem == problem)
+        board = [score for score in scores if score.problem == problem]
+        least = board[0].final_regret_percent
+        best = [s for s in board if s.final_regret_percent <= least + _SAME_PERCENT]
+        who = ", ".join(
+            f"<b>{html.escape(s.optimizer)}</b> (found in {s.n_found} of {s.n_runs} runs)"
+            for s in best
+        )
         lines.append(
-            f"On <b>{html.escape(problem)}</b>, <b>{html.escape(best.optimizer)}</b> ends closest "
-            f"to the optimum: {best.final_regret_percent:.2f} % below it on average, and found it "
-            f"in {best.n_found} of {best.n_runs} runs."
+            f"On <b>{html.escape(problem)}</b>, closest to the optimum on average, {least:.2f} % "
+            f"below it at the end: {who}."
         )
     if ranking:
         first, *rest = ranking.mean_ranks.items()
@@ -226,7 +238,7 @@ def _landscapes(runs: Sequence[Run]) -> tuple[str, dict[str, Any]]:
             continue
         shown = _shown_runs(groups)
         paths[name] = run_paths(problem, shown)
-        choices = "".join(f"<option>{html.escape(label)}</option>" for label in paths[name])
+        choices = "".join(f"<option>{html.escape(label)}</option>" for label in paths[name]["runs"])
         parts.append(
             f"<h2>The landscape of {html.escape(name)}</h2>"
             '<p class="note">Every candidate of the table. A cross is out of memory, blank is '

@@ -12,6 +12,7 @@ from scipy.stats import (
     bootstrap,
     friedmanchisquare,
     mannwhitneyu,
+    permutation_test,
     rankdata,
     studentized_range,
     wilcoxon,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from parabolt.outcome import FloatArray
 
 _N_RESAMPLES = 10_000
+
+#: Up to this many pairs the signed-rank test is exact, ties included.
+_MAX_EXACT = 13
 
 
 def mean_interval(values: FloatArray, *, confidence: float = 0.95) -> tuple[float, float]:
@@ -110,10 +114,24 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _signed_rank_p(first: dict[int, float], second: dict[int, float]) -> float:
     seeds = sorted(set(first) & set(second))
-    differences = np.array([first[seed] - second[seed] for seed in seeds])
-    if not differences.any():
+    # To 1e-9 %, as a rounding error would part what is tied.
+    differences = np.array([first[seed] - second[seed] for seed in seeds]).round(9)
+    if len(differences) < 2 or not differences.any():
         return 1.0
-    return float(wilcoxon(differences, zero_method="zsplit").pvalue)
+    if len(differences) > _MAX_EXACT:
+        return float(wilcoxon(differences, zero_method="zsplit").pvalue)
+    # What `wilcoxon` does with ties, too, but all signs at once: a hundred times as fast.
+    exact = permutation_test(
+        (differences,), _signed_rank_sum, permutation_type="samples", vectorized=True,
+        n_resamples=2**_MAX_EXACT,
+    )  # fmt: skip
+    return float(exact.pvalue)
+
+
+def _signed_rank_sum(differences: FloatArray, axis: int) -> FloatArray:
+    """Sum of the signed ranks of absolute differences; zeros count for neither sign."""
+    total: FloatArray = (np.sign(differences) * rankdata(np.abs(differences), axis=axis)).sum(axis)
+    return total
 
 
 @dataclass(frozen=True)
