@@ -46,7 +46,9 @@ def test_optimizers_that_end_equally_are_all_named(run_of, tmp_path):
     made = [run_of([0.1, 0.2, 0.4], name=name, problem="mine") for name in ("a", "b")]
     made.append(run_of([0.1, 0.2, 0.3], name="c", problem="mine"))
     summary = write_report(made, tmp_path).read_text(encoding="utf-8").split("<h2>")[0]
-    assert "20.00 % below it at the end: <b>a</b> (found in 0 of 1 runs), <b>b</b> (found" in summary
+    assert (
+        "20.00 % below it at the end: <b>a</b> (found in 0 of 1 runs), <b>b</b> (found" in summary
+    )
 
 
 def test_styles_tell_28_optimizers_apart():

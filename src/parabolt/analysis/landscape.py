@@ -128,7 +128,9 @@ def run_paths(problem: Problem, runs: Sequence[Run]) -> dict[str, Any]:
         "heights": np.round(heights, 4).tolist(),
         "runs": {
             f"{run.key.optimizer}, seed {run.key.seed}": {
-                "at": problem.space.rows(problem.instance.encoding.encode_sizes(run.sizes)).tolist(),
+                "at": problem.space.rows(
+                    problem.instance.encoding.encode_sizes(run.sizes)
+                ).tolist(),
                 "seen": [_seen(run, t) for t in range(len(run))],
             }
             for run in runs
