@@ -1,3 +1,8 @@
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 
 import parabolt
@@ -30,3 +35,19 @@ def pco32():
 @pytest.fixture
 def pco64():
     return parabolt.load_problem("pco64")
+
+
+@pytest.fixture(scope="module")
+def slurm_cluster(tmp_path_factory):
+    """A real Slurm with two nodes on this machine, that the commands of Slurm talk to."""
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    programs = ("sbatch", "slurmctld", "slurmd", "munged")
+    if missing := [name for name in programs if not shutil.which(name, path=path)]:
+        pytest.skip(f"no Slurm here: {', '.join(missing)} missing")
+    script = Path(__file__).parent / "slurm_cluster.sh"
+    folder = tmp_path_factory.mktemp("slurm")
+    subprocess.run([script, "start", folder], check=True, timeout=90)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
+        yield folder
+    subprocess.run([script, "stop", folder], check=True, timeout=30)

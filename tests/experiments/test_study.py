@@ -281,6 +281,28 @@ def test_a_real_ray_cluster(tmp_path):
     assert_same_results(tmp_path / "ray", tmp_path / "local")
 
 
+@pytest.mark.slow
+def test_dask_through_a_real_slurm(slurm_cluster, tmp_path):
+    import dask
+
+    from parabolt.experiments.executors.executor import make_executor
+
+    with pytest.raises(OptionError, match=r"cores and memory.*DASK_JOBQUEUE__SLURM__CORES"):
+        make_executor("dask://slurm?jobs=2")
+    configured = {
+        "cores": 1, "memory": "1GB", "log-directory": str(slurm_cluster),
+        "job-directives-skip": ["--mem"],  # the test's nodes don't manage memory
+    }  # fmt: skip
+    study = parse_study(TEXT)
+    with dask.config.set({f"jobqueue.slurm.{name}": value for name, value in configured.items()}):
+        final = run(study, tmp_path / "slurm", executor=make_executor("dask://slurm?jobs=2"))
+    assert final.n_done == 4
+    jobs = subprocess.run(["scontrol", "show", "job"], capture_output=True, text=True).stdout
+    assert jobs.count("JobName=dask-worker") == 2
+    run(study, tmp_path / "local")
+    assert_same_results(tmp_path / "slurm", tmp_path / "local")
+
+
 @pytest.mark.parametrize("address", ["", "local:0", "local:x", "slurm", "dask://", "spark://x"])
 def test_addresses_of_executors(address):
     from parabolt.experiments.executors.executor import make_executor

@@ -1,8 +1,6 @@
-"""A real Slurm with two nodes on this machine, started by slurm_cluster.sh."""
+"""A real Slurm with two nodes on this machine, started by tests/slurm_cluster.sh."""
 
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,16 +18,7 @@ from parabolt.trials.session import make_launcher
 from parabolt.trials.slurm import SlurmLauncher
 from parabolt.trials.tune import tune
 
-MISSING = [
-    name
-    for name in ("sbatch", "slurmctld", "slurmd", "munged")
-    if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(MISSING), reason=f"no Slurm here: {', '.join(MISSING)} missing"),
-]
-SCRIPT = Path(__file__).parent / "slurm_cluster.sh"
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("slurm_cluster")]
 TWO_HOSTS = Path(__file__).parent / "two_hosts.toml"
 CONFIGURATION = Configuration(dp=4, bucket=2)
 
@@ -49,19 +38,6 @@ if task == 0:
         for step in range(4):
             file.write(json.dumps({"step": step, "seconds": 0.5}) + "\\n")
 """
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("slurm")
-    subprocess.run([SCRIPT, "start", folder], check=True, timeout=90)
-    before = os.environ.get("SLURM_CONF")
-    os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
-    yield folder
-    subprocess.run([SCRIPT, "stop", folder], check=True, timeout=30)
-    os.environ.pop("SLURM_CONF")
-    if before is not None:
-        os.environ["SLURM_CONF"] = before
 
 
 def spec_of(make_spec, *words, limit=60, options=()):
@@ -103,7 +79,7 @@ def state(job):
     return text.split("JobState=")[1].split()[0]
 
 
-def test_a_job_on_two_nodes(cluster, make_spec, tmp_path):
+def test_a_job_on_two_nodes(make_spec, tmp_path):
     hostile = 'a b;c "d" $(touch pwned) `touch pwned` % * \\ | & > x'
     spec = spec_of(make_spec, "none", hostile)
     folder = tmp_path / "it's; touch pwned" / "100%s"
@@ -124,7 +100,7 @@ def test_a_job_on_two_nodes(cluster, make_spec, tmp_path):
         ("crash", Status.CRASHED, "KeyError: 'optimizer'"),
     ],
 )
-def test_a_failing_task_ends_the_job(cluster, make_spec, tmp_path, fault, status, reason):
+def test_a_failing_task_ends_the_job(make_spec, tmp_path, fault, status, reason):
     """The other task would sleep for ten minutes."""
     start = time.monotonic()
     attempt = run(spec_of(make_spec, fault), tmp_path / "a")
@@ -133,20 +109,20 @@ def test_a_failing_task_ends_the_job(cluster, make_spec, tmp_path, fault, status
     assert reason in attempt.verdict.reason
 
 
-def test_a_hang(cluster, make_spec, tmp_path):
+def test_a_hang(make_spec, tmp_path):
     attempt = run(spec_of(make_spec, "sleep", limit=1), tmp_path / "a")
     assert attempt.verdict.status is Status.TIMEOUT
     assert state((tmp_path / "a/slurm_job").read_text().strip()) == "CANCELLED"
 
 
-def test_a_rejected_job(cluster, make_spec, tmp_path):
+def test_a_rejected_job(make_spec, tmp_path):
     attempt = run(spec_of(make_spec, "none", options=["--partition=absent"]), tmp_path / "a")
     assert attempt.verdict.status is Status.CRASHED
     assert "the scheduler rejected the job: sbatch: error" in attempt.verdict.reason
     assert "partition" in attempt.verdict.reason
 
 
-def test_a_node_that_fails(cluster, make_spec, tmp_path):
+def test_a_node_that_fails(make_spec, tmp_path):
     def fail(job):
         scontrol("update", "NodeName=n2", "State=DOWN", "Reason=test")
 
@@ -158,7 +134,7 @@ def test_a_node_that_fails(cluster, make_spec, tmp_path):
     assert "a node of the job failed" in attempt.verdict.reason
 
 
-def test_preemption(cluster, make_spec, tmp_path):
+def test_preemption(make_spec, tmp_path):
     def preempt(job):
         subprocess.run(
             ["sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--wrap=true",
@@ -173,7 +149,7 @@ def test_preemption(cluster, make_spec, tmp_path):
     assert "the job was preempted" in attempt.verdict.reason
 
 
-def test_a_requeued_job_is_waited_for(cluster, make_spec, tmp_path):
+def test_a_requeued_job_is_waited_for(make_spec, tmp_path):
     def requeue(job):
         (tmp_path / "a/report.jsonl").write_text('{"step": 0, "seconds": 9}\n')
         (tmp_path / "again").touch()
@@ -186,7 +162,7 @@ def test_a_requeued_job_is_waited_for(cluster, make_spec, tmp_path):
     assert attempt.outcome.throughput == 2.0, "the report of the first run must not count"
 
 
-def test_leftovers_of_a_killed_session_are_cancelled(cluster, make_spec, tmp_path):
+def test_leftovers_of_a_killed_session_are_cancelled(make_spec, tmp_path):
     spec = spec_of(make_spec, "sleep")
     runner = AttemptRunner(spec, make_launcher(spec))
     make_launcher(spec).start(runner._prepare(CONFIGURATION, tmp_path / "a"))
@@ -196,7 +172,7 @@ def test_leftovers_of_a_killed_session_are_cancelled(cluster, make_spec, tmp_pat
     assert state((tmp_path / "a/slurm_job").read_text().strip()) == "CANCELLED"
 
 
-def test_ctrl_c_cancels_the_job(cluster, make_spec, tmp_path):
+def test_ctrl_c_cancels_the_job(make_spec, tmp_path):
     spec_of(make_spec, "sleep")  # writes the program
     (tmp_path / "spec.toml").write_text(
         f"instance = '{TWO_HOSTS}'\n"
@@ -216,7 +192,7 @@ def test_ctrl_c_cancels_the_job(cluster, make_spec, tmp_path):
     assert state(job.read_text().strip()) == "CANCELLED"
 
 
-def test_the_reference_trainer_under_torchrun_on_two_nodes(cluster, make_spec, tmp_path):
+def test_the_reference_trainer_under_torchrun_on_two_nodes(make_spec, tmp_path):
     """One torchrun per node, which meet by the variables that the batch script sets."""
     command = [
         sys.executable, "-m", "torch.distributed.run", "--nproc-per-node={gpus_per_host}",

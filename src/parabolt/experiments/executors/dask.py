@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -31,12 +32,13 @@ class DaskExecutor:
 
     def __init__(self, address: str) -> None:
         self._address = address
+        self._cluster: Any = nullcontext()  # what is to be closed besides the client
         self._client = self._connect(urlsplit(f"dask://{address}"))
         self.n_workers = max(1, sum(self._client.nthreads().values()))
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Answer]:
         """See `Executor.map`. Dask itself moves tasks away from workers that die."""
-        with self._client as client:
+        with self._cluster, self._client as client:
             client.run_on_scheduler(_set_allowed_failures)
             numbers = {
                 client.submit(guarded, function, item, pure=False): index
@@ -55,7 +57,8 @@ class DaskExecutor:
         if address.hostname == "local":
             return distributed.Client(threads_per_worker=1)
         if address.hostname == "slurm":
-            return distributed.Client(_slurm_cluster(parse_qs(address.query)))
+            self._cluster = _slurm_cluster(parse_qs(address.query))
+            return distributed.Client(self._cluster)
         try:
             return distributed.Client(f"tcp://{self._address}", timeout="10s")
         except (OSError, TimeoutError, ValueError) as error:
@@ -76,6 +79,13 @@ def _slurm_cluster(query: dict[str, list[str]]) -> Any:
     jobs = query.get("jobs", ["1"])[0]
     if not jobs.isdigit() or int(jobs) < 1:
         raise OptionError(f"executor: expected dask://slurm?jobs=N, got jobs={jobs}")
-    cluster = SLURMCluster()
+    try:
+        cluster = SLURMCluster()
+    except ValueError as error:  # its message says how in Python, which nobody writes here
+        raise OptionError(
+            "executor: expected dask-jobqueue to be configured with the cores and memory of a job, "
+            "got neither or one; try DASK_JOBQUEUE__SLURM__CORES=8 and "
+            "DASK_JOBQUEUE__SLURM__MEMORY=24GB, or ~/.config/dask/jobqueue.yaml"
+        ) from error
     cluster.scale(jobs=int(jobs))
     return cluster
