@@ -77,9 +77,7 @@ def test_across_instances(source, target):
     assert spearman(table, found) >= 0.85
     ok = np.flatnonzero(table.is_feasible)
     best = ok[np.argmax(table.outcomes.throughput[ok])]
-    ahead = found.throughput[ok] > found.throughput[best]
-    # Rows that differ only in a bucket that does nothing are predicted to be equal.
-    assert len(np.unique(found.throughput[ok][ahead].round(12))) < 5
+    assert (found.throughput[ok] > found.throughput[best]).sum() < 5
 
 
 def test_a_posterior_as_prior_is_the_pooled_fit():

@@ -127,14 +127,13 @@ def data_bandwidth(x: Layout) -> FloatArray:
 
 
 def data_skew(x: Layout) -> FloatArray:
-    """ZeRO 0: waiting for the slowest of n ranks, 1 % of compute per doubling of n.
+    """Waiting for the slowest of n ranks: 1 % of compute per doubling of n, at any ZeRO stage.
 
     The expected maximum of n times with light tails grows with log n.
     """
     s = x.setting
     flops = s.forward_passes * 2.0 * s.n_layers * s.layer_parameters * s.tokens / s.n_gpus
-    compute = flops / s.hardware.peak_flop_per_s
-    return np.where(x.is_z0, _SKEW * compute * np.log2(x.n_shards), 0.0)
+    return _SKEW * flops / s.hardware.peak_flop_per_s * np.log2(x.n_shards)
 
 
 def layers_per_bucket(x: Layout) -> FloatArray:
