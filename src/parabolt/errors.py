@@ -43,7 +43,11 @@ class CandidatesExhaustedError(ParaboltError, RuntimeError):
 
 
 class StoreError(ParaboltError, OSError):
-    """Results can't be written or are in use: a full disk, a read-only directory, a lock."""
+    """Results can't be written: a full disk, a read-only directory."""
+
+
+class LockedError(ParaboltError, BlockingIOError):
+    """A directory or file that another process is writing to, with its pid and host."""
 
 
 class StudyError(ParaboltError, RuntimeError):

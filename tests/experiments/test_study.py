@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import parabolt
-from parabolt.errors import OptionError, StoreError, StudyError, UnknownNameError
+from parabolt.errors import LockedError, OptionError, StudyError, UnknownNameError
 from parabolt.experiments.executors.local import LocalExecutor
-from parabolt.experiments.lock import exclusive
 from parabolt.experiments.manifest import load_manifest
 from parabolt.experiments.run import execute
 from parabolt.experiments.runner import run_study
@@ -188,8 +187,8 @@ def test_two_studies_in_one_directory(tmp_path):
     script = textwrap.dedent("""
         import sys, time
         from pathlib import Path
-        from parabolt.experiments.lock import exclusive
-        with exclusive(Path(sys.argv[1])):
+        from parabolt.lock import Lock
+        with Lock(Path(sys.argv[1], "lock.json"), of=Path(sys.argv[1])):
             print("held", flush=True)
             sys.stdin.read()
     """)
@@ -198,12 +197,11 @@ def test_two_studies_in_one_directory(tmp_path):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert holder.stdout.readline() == "held\n"
-    with pytest.raises(StoreError, match=f"in use by process {holder.pid} on host"):
+    with pytest.raises(LockedError, match=f"in use by process {holder.pid} on host"):
         run(parse_study(TEXT), tmp_path)
     holder.kill()
     holder.communicate()
-    with exclusive(tmp_path):  # the lock died with its holder
-        pass
+    assert run(parse_study(TEXT), tmp_path).n_done == 4  # the lock died with its holder
 
 
 def poisoned(optimizer_seed):

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from parabolt.errors import JournalError
+from parabolt.errors import JournalError, LockedError
 from parabolt.trials.journal import Journal, read_journal
 
 
@@ -51,8 +51,8 @@ def test_one_writer(path):
     with (
         Journal(path),
         pytest.raises(
-            JournalError,
-            match=f"being written by process {os.getpid()} on host {socket.gethostname()}",
+            LockedError,
+            match=f"in use by process {os.getpid()} on host {socket.gethostname()}",
         ),
     ):
         Journal(path)
@@ -80,7 +80,7 @@ def test_a_lock_of_another_host_is_explained(path):
     Journal(path).close()
     lock = path.with_name("journal.jsonl.lock")
     lock.write_text(json.dumps({"pid": 7, "host": "elsewhere"}))
-    with pytest.raises(JournalError, match=r"process 7 on host elsewhere.*if it has ended, delete"):
+    with pytest.raises(LockedError, match=r"process 7 on host elsewhere.*if it has ended, delete"):
         Journal(path)
     lock.unlink()
     Journal(path).close()

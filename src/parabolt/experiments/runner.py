@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from parabolt.errors import LockedError, StoreError
 from parabolt.experiments.executors.executor import Executor, make_executor
-from parabolt.experiments.lock import exclusive
 from parabolt.experiments.manifest import load_manifest, manifest, save_manifest
 from parabolt.experiments.progress import Progress, ProgressMeter
 from parabolt.experiments.run import Run, RunKey, execute, resolved_options
 from parabolt.experiments.store import RunStore, run_name, write_whole
 from parabolt.experiments.study import format_study
+from parabolt.lock import Lock
 from parabolt.optimizers.registry import make_optimizer
 
 if TYPE_CHECKING:
@@ -49,13 +50,14 @@ def run_study(
         OptionError: For an option that an optimizer doesn't know, before anything runs.
         StudyError: If the directory holds results of other data, another protocol or another
             major version.
-        StoreError: If the directory is in use, or can't be written.
+        LockedError: If another process is writing there.
+        StoreError: If the directory can't be written.
     """
     for problem, key in study.keys(problems):
         if key.seed == study.seeds[0]:
             make_optimizer(key.method, problem.space, **resolved_options(key))
     store = RunStore(folder)
-    with exclusive(folder):
+    with _lock(folder):
         missing = _missing(study, problems, store)
         n_total = len(study.problems) * len(study.optimizers) * len(study.seeds)
         engine = executor or make_executor(study.executor)
@@ -77,6 +79,16 @@ def run_study(
                 observe(meter.read())
         meter.write(is_last=True)
         return meter.read()
+
+
+def _lock(folder: Path) -> Lock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return Lock(folder / "lock.json", of=folder)
+    except LockedError:
+        raise
+    except OSError as error:
+        raise StoreError(f"cannot write to {folder}: {error.strerror}") from error
 
 
 def _missing(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import socket
 from typing import TYPE_CHECKING, Any, Self
 
-from parabolt.errors import JournalError
+from parabolt.errors import JournalError, LockedError
+from parabolt.lock import Lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,24 +31,26 @@ class Journal:
         notice: What happened to a lock that a dead process left, in words; None if there was none.
 
     Raises:
-        JournalError: If another process is writing, or a line isn't a record.
+        LockedError: If another process is writing.
+        JournalError: If it can't be written, or a line isn't a record.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock_path = path.with_name(f"{path.name}.lock")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._lock = Lock(path.with_name(f"{path.name}.lock"), of=path)
+        except LockedError:
+            raise
         except OSError as error:
             raise JournalError(f"cannot write {path}: {error.strerror}") from error
+        self.notice = self._lock.notice
         try:
-            self.notice = self._take_lock()
             self.records, size = _read(path)
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             os.truncate(path, size)
         except BaseException:
-            os.close(self._lock)
+            self._lock.release()
             raise
 
     def append(self, record: Record) -> None:
@@ -72,8 +73,7 @@ class Journal:
     def close(self) -> None:
         """Lets others write."""
         os.close(self._file)
-        os.ftruncate(self._lock, 0)
-        os.close(self._lock)
+        self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -85,29 +85,6 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _take_lock(self) -> str | None:
-        holder = _holder(os.pread(self._lock, 4096, 0))
-        here = socket.gethostname()
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise JournalError(
-                f"{self._path} is being written by process {_of(holder)}; try again when it has "
-                "ended, or another directory"
-            ) from None
-        if holder is not None and holder["host"] != here:
-            # A lock doesn't reach every host of a shared file system, so being given it proves
-            # nothing about a holder elsewhere.
-            raise JournalError(
-                f"{self._path} is locked by process {_of(holder)}, which can't be asked from here; "
-                f"if it has ended, delete {self._lock_path} and try again"
-            )
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, json.dumps({"pid": os.getpid(), "host": here}).encode(), 0)
-        if holder is None:
-            return None
-        return f"took over the lock of process {_of(holder)}, which ended without releasing it"
 
 
 def read_journal(path: Path) -> list[Record]:
@@ -143,15 +120,3 @@ def _read(path: Path) -> tuple[list[Record], int]:
             )
         records.append(record)
     return records, size
-
-
-def _holder(text: bytes) -> Record | None:
-    try:
-        holder = json.loads(text)
-        return {"pid": int(holder["pid"]), "host": str(holder["host"])}
-    except (ValueError, KeyError, TypeError):
-        return None  # empty: released, or its writer died before it had a name
-
-
-def _of(holder: Record | None) -> str:
-    return f"{holder['pid']} on host {holder['host']}" if holder else "unknown"

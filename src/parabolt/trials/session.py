@@ -71,7 +71,8 @@ class Session:
         observer: Called at each look and each event.
 
     Raises:
-        JournalError: If another process is writing, or the journal is of another spec.
+        LockedError: If another process is writing.
+        JournalError: If the journal is of another spec.
     """
 
     def __init__(

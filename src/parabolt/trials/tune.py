@@ -56,7 +56,8 @@ def tune(
 
     Raises:
         SpecError: If the spec has no budget.
-        JournalError: If another process is writing there, or the spec has changed.
+        LockedError: If another process is writing there.
+        JournalError: If the spec has changed.
         LaunchError: If nothing can be launched, or one trial after the other crashes.
     """
     if spec.budget is None:

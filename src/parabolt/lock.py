@@ -1,0 +1,94 @@
+"""One writer at a time: an advisory lock on a file that names its holder and dies with it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from typing import TYPE_CHECKING, Self
+
+from parabolt.errors import LockedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+
+class Lock:
+    """A lock that this process holds from now on; a context manager that releases it.
+
+    The operating system lets go of it when the process dies, however it dies.
+
+    Args:
+        path: The lock file; made if it isn't there.
+        of: What it locks, for messages.
+
+    Attributes:
+        notice: What happened to a lock that a dead process left, in words; None if there was none.
+
+    Raises:
+        LockedError: If another process holds it, with its pid and host, or a process of another
+            host has held it and nobody can know whether it still runs.
+        OSError: If the file can't be written.
+    """
+
+    def __init__(self, path: Path, *, of: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self.notice = self._take(path, of)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _take(self, path: Path, of: Path) -> str | None:
+        holder = _holder(os.pread(self._file, 4096, 0))
+        here = socket.gethostname()
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LockedError(
+                f"{of} is in use by {_words(holder)}; try again when it has ended, or another place"
+            ) from None
+        if holder is not None and holder[1] != here:
+            # A lock doesn't reach every host of a shared file system, so being given it proves
+            # nothing about a holder elsewhere.
+            raise LockedError(
+                f"{of} is in use by {_words(holder)}, which can't be asked from here; if it has "
+                f"ended, delete {path} and try again"
+            )
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, json.dumps({"pid": os.getpid(), "host": here}).encode(), 0)
+        if holder is None:
+            return None
+        return f"took over the lock of {_words(holder)}, which ended without releasing it"
+
+    def release(self) -> None:
+        """Lets others have it."""
+        os.ftruncate(self._file, 0)
+        os.close(self._file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def _holder(text: bytes) -> tuple[int, str] | None:
+    try:
+        holder = json.loads(text)
+        return int(holder["pid"]), str(holder["host"])
+    except (ValueError, KeyError, TypeError):
+        return None  # empty: released, or its holder died before it had a name
+
+
+def _words(holder: tuple[int, str] | None) -> str:
+    if holder is None:
+        return "a process that is just starting or ending"
+    return f"process {holder[0]} on host {holder[1]}"
