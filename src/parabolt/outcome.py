@@ -47,7 +47,7 @@ class Source(StrEnum):
 
 STATUSES: tuple[Status, ...] = tuple(Status)
 SOURCES: tuple[Source, ...] = tuple(Source)
-OK, OOM = STATUSES.index(Status.OK), STATUSES.index(Status.OOM)
+OK, OOM, STOPPED = (STATUSES.index(s) for s in (Status.OK, Status.OOM, Status.STOPPED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from parabolt.errors import JournalError, LaunchError, OptionError, SpecError, UnknownNameError
+from parabolt.instances.catalogue import load_instance
 from parabolt.instances.search_space import SearchSpace
 from parabolt.optimizers.registry import make_optimizer
 from parabolt.outcome import Outcome, Source, Status
@@ -113,7 +114,7 @@ with open(os.environ["PARABOLT_REPORT"], "a", buffering=1) as file:
 
 
 def test_a_stopped_trial_informs_the_model_and_cannot_win():
-    space = SearchSpace.lattice(__import__("parabolt").load_instance("pco16"))
+    space = SearchSpace.lattice(load_instance("pco16"))
     rng = np.random.default_rng(0)
     rows = rng.choice(len(space), 12, replace=False)
 
@@ -133,6 +134,24 @@ def test_a_stopped_trial_informs_the_model_and_cannot_win():
     assert np.array_equal(
         stopped.surrogate().margin_mean, crashed.surrogate().margin_mean
     )  # neither teaches memory
+
+
+def test_a_stopped_trial_teaches_physics_how_fast_it_was():
+    space = SearchSpace.lattice(load_instance("pco16"))
+    told = range(0, len(space), 150)
+
+    def belief(status):
+        optimizer = make_optimizer("parabolt", space, seed=0)
+        for row in told:
+            outcome = Outcome(status, throughput=0.01, throughput_source=Source.MEASURED)
+            optimizer.tell(space.candidates[row], outcome)
+        assert optimizer.recommend() is None  # it can't be recommended
+        return optimizer.belief()
+
+    stopped, crashed = belief(Status.STOPPED), belief(Status.CRASHED)
+    assert stopped.log_throughput.mean[told] == pytest.approx(np.log(0.01), abs=0.3)
+    assert (crashed.log_throughput.mean > stopped.log_throughput.mean + 1.0).all()
+    assert np.array_equal(stopped.peak_memory_gb, crashed.peak_memory_gb)
 
 
 SMALL = Path(__file__).parent / "small.toml"

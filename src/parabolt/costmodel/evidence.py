@@ -14,7 +14,7 @@ from parabolt.costmodel.memory import last_stage_shares, memory_features
 from parabolt.costmodel.setting import Setting
 from parabolt.costmodel.step_time import time_features
 from parabolt.errors import ObservationError
-from parabolt.outcome import OK, OOM, SOURCES, Source
+from parabolt.outcome import OK, OOM, SOURCES, STOPPED, Source
 from parabolt.space.configuration import Configuration, are_configurations
 from parabolt.space.knobs import KNOBS
 from parabolt.space.rules import Sizes
@@ -80,7 +80,7 @@ class Trials:
         memory: Memory terms (n, k) in GB.
         last_shares: See `last_stage_shares`, (n, 3).
         crash: Crash features (n, k).
-        step_time_s: Measured step time (n,); NaN where there is none.
+        step_time_s: Measured step time (n,), also of a run stopped early; NaN where there is none.
         peak_memory_gb: Measured peak (n,); NaN where there is none.
         capacity_gb: Memory of a GPU (n,).
         is_ok: Whether the run finished, (n,).
@@ -117,6 +117,7 @@ def pooled(items: list[Evidence]) -> Trials:
     margin = _stack([_run_only(o.memory_margin, o.memory_source) for o in outcomes])
     capacity = _stack([np.full(len(x), x.setting.capacity_gb) for x in layouts])
     is_ok = np.equal(status, OK)
+    is_timed = (is_ok | np.equal(status, STOPPED)) & (throughput > 0.0)
     peak = np.where(np.isfinite(peak), peak, capacity * (1.0 + margin))
     return Trials(
         tuple(sorted({item.instance.name for item in items if len(item.outcomes)})),
@@ -124,7 +125,7 @@ def pooled(items: list[Evidence]) -> Trials:
         np.concatenate([memory_features(x) for x in layouts]),
         np.concatenate([last_stage_shares(x) for x in layouts]),
         np.concatenate([crash_features(x) for x in layouts]),
-        np.where(is_ok & (throughput > 0.0), 1.0 / np.where(throughput > 0, throughput, 1), np.nan),
+        np.where(is_timed, 1.0 / np.where(throughput > 0.0, throughput, 1.0), np.nan),
         np.where(is_ok & np.isfinite(peak) & (peak > 0.0), peak, np.nan),
         capacity,
         is_ok,

@@ -62,9 +62,9 @@ class ADMMBO(SurrogateOptimizer):
     def _data(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Inputs (n, d), minus throughput (n,) and feasibility (n,) of what was observed."""
         history = self.history
-        counts = history.is_feasible | history.is_oom
+        counts = history.is_informative
         X = self._inputs[history.rows[counts]]
-        return X, -history.throughput[counts], history.is_feasible[counts]
+        return X, -history.throughput[counts], history.is_timed[counts]
 
     def _value(
         self, surrogate: Surrogate, state: AdmmState, observed: FloatArray, scale: float

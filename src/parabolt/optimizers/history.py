@@ -45,18 +45,20 @@ class History:
         return np.array([o.status is Status.OK for o in self._outcomes], dtype=bool)
 
     @property
+    def is_timed(self) -> BoolArray:
+        """Whether the run was timed: it finished, or was stopped early as too slow to win."""
+        timed = (Status.OK, Status.STOPPED)
+        return np.array([o.status in timed for o in self._outcomes], dtype=bool)
+
+    @property
     def is_oom(self) -> BoolArray:
         """Whether the run ran out of memory."""
         return np.array([o.status is Status.OOM for o in self._outcomes], dtype=bool)
 
     @property
     def is_informative(self) -> BoolArray:
-        """Whether the outcome says something of the configuration; a crash does not.
-
-        A run that was stopped early says how fast it was, as far as it went.
-        """
-        told = (Status.OK, Status.OOM, Status.STOPPED)
-        return np.array([o.status in told for o in self._outcomes], dtype=bool)
+        """Whether the outcome says something of the configuration; a crash does not."""
+        return self.is_timed | self.is_oom
 
     @property
     def throughput(self) -> FloatArray:

@@ -2,7 +2,7 @@
 
 What sets it apart from the published methods:
 
-- Log throughput of finished runs only; nothing imputed. A Gaussian process whose prior is the cost
+- Log throughput of timed runs only; nothing imputed. A Gaussian process whose prior is the cost
   model, its coefficients uncertain, plus a residual over the structure of a configuration
   (`throughput_model`).
 - An out-of-memory trial is evidence about memory, censored, and says nothing about speed
@@ -311,7 +311,7 @@ class ParaboltOptimizer(Optimizer):
             risk = np.full(len(risk), _FLAT_RISK)
         return Belief(
             rows=self._looked_at,
-            log_throughput=self._throughput.posterior(*self._finished()),
+            log_throughput=self._throughput.posterior(*self._timed()),
             p_feasible=1.0 - self._risk(risk),
             peak_memory_gb=predicted.peak_memory_gb,
             calibration=calibration,
@@ -333,16 +333,16 @@ class ParaboltOptimizer(Optimizer):
         at = np.searchsorted(self._looked_at, self.history.rows[counted])
         return failure_probability(predicted, self._inputs, at, self.history.is_oom[counted])
 
-    def _finished(self) -> tuple[IntArray, FloatArray]:
-        """Places and log throughput of finished runs among the candidates looked at."""
-        used = self.history.is_feasible & (self.history.throughput > 0.0)
+    def _timed(self) -> tuple[IntArray, FloatArray]:
+        """Places and log throughput of timed runs among the candidates looked at."""
+        used = self.history.is_timed & (self.history.throughput > 0.0)
         used &= np.isin(self.history.rows, self._looked_at)
         places = np.searchsorted(self._looked_at, self.history.rows[used])
         return places, np.log(self.history.throughput[used])
 
     def _fantasy(self, belief: Belief) -> Posterior:
         """The posterior as if what is pending had given exactly what is expected of it."""
-        places, y = self._finished()
+        places, y = self._timed()
         pending = [p for p in map(self._place, self._pending) if p is not None]
         at = np.append(places, np.array(pending, dtype=np.int64))
         return self._throughput.predict(at, np.append(y, belief.log_throughput.mean[pending]))

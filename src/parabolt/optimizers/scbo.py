@@ -51,30 +51,30 @@ class SCBO(SurrogateOptimizer):
     def _region_now(self) -> TrustRegion:
         """The region after all that was told; the design sets its first incumbent."""
         history = self.history
-        violation = violations(history.memory_margin, history.is_feasible)
+        violation = violations(history.memory_margin, history.is_timed)
         counts = self._counted_rows()
         if self._region is None:
             first = (-np.inf, np.inf, False)
             if len(counts):
                 i = counts[self._incumbent(counts)]
                 throughput = float(np.nan_to_num(history.throughput[i], nan=-np.inf))
-                first = (throughput, float(violation[i]), bool(history.is_feasible[i]))
+                first = (throughput, float(violation[i]), bool(history.is_timed[i]))
             self._region = TrustRegion.around(len(self.space), first)
         else:
             for i in counts[counts >= self._n_seen]:
                 throughput = float(np.nan_to_num(history.throughput[i], nan=-np.inf))
                 self._region = self._region.after(
-                    throughput, float(violation[i]), is_feasible=bool(history.is_feasible[i])
+                    throughput, float(violation[i]), is_feasible=bool(history.is_timed[i])
                 )
         self._n_seen = len(history)
         return self._region
 
     def _counted_rows(self) -> IntArray:
-        """Observations that ended well or out of memory."""
-        return np.flatnonzero(self.history.is_feasible | self.history.is_oom)
+        """Observations that say something of their configuration."""
+        return np.flatnonzero(self.history.is_informative)
 
     def _incumbent(self, counts: IntArray) -> int:
         history = self.history
         return incumbent(
-            history.throughput[counts], history.memory_margin[counts], history.is_feasible[counts]
+            history.throughput[counts], history.memory_margin[counts], history.is_timed[counts]
         )

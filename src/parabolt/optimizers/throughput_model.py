@@ -2,7 +2,7 @@
 
 Symbols: n observations, N candidates, k coefficients of the cost model.
 
-    y (n,)      observed log throughput of finished runs
+    y (n,)      observed log throughput of timed runs
     z0, S       mean (k,) and covariance (k, k) of the log-coefficients before the trials
     m, J        log throughput the cost model predicts at z, and its derivatives (N, k)
     r           residual: Gaussian process with an RBF kernel of standard deviation s and
