@@ -32,6 +32,7 @@ from parabolt.errors import MissingConfigurationError, OptionError
 from parabolt.optimizers.acquisition import log_expected_improvement
 from parabolt.optimizers.feasibility_model import failure_probability
 from parabolt.optimizers.optimizer import Optimizer
+from parabolt.optimizers.reason import Reason
 from parabolt.optimizers.structure import structure_inputs
 from parabolt.optimizers.throughput_model import Posterior, ThroughputModel
 
@@ -83,51 +84,6 @@ class Belief:
     p_feasible: FloatArray
     peak_memory_gb: FloatArray
     calibration: Calibration
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a configuration is the next to try.
-
-    Attributes:
-        configuration: The configuration.
-        throughput: Median predicted iterations per second.
-        throughput_interval: Its central 90 % interval.
-        peak_memory_gb: Median predicted peak memory, GB.
-        p_feasible: Probability that the run finishes.
-        p_better: Probability that it beats the best run so far; NaN without a finished run.
-        expected_gain: Expected gain over the best run so far, as a fraction; NaN without one.
-        terms: Largest terms of its predicted step time, name to share, largest first.
-    """
-
-    configuration: Configuration
-    throughput: float
-    throughput_interval: tuple[float, float]
-    peak_memory_gb: float
-    p_feasible: float
-    p_better: float
-    expected_gain: float
-    terms: dict[str, float]
-
-    def __str__(self) -> str:
-        low, high = self.throughput_interval
-        lines = [
-            f"{self.configuration}",
-            f"  throughput   {self.throughput:.4f} iterations/s, 90 % between {low:.4f} and "
-            f"{high:.4f}",
-            f"  peak memory  {self.peak_memory_gb:.1f} GB, finishes with probability "
-            f"{self.p_feasible:.2f}",
-            "  step time    "
-            + ", ".join(f"{name} {100 * share:.0f} %" for name, share in self.terms.items()),
-        ]
-        if np.isfinite(self.expected_gain):
-            lines.append(
-                f"  hoped for    {100 * self.expected_gain:.2f} % over the best run, which it "
-                f"beats with probability {self.p_better:.2f}"
-            )
-        else:
-            lines.append("  hoped for    a first finished run")
-        return "\n".join(lines)
 
 
 class ParaboltOptimizer(Optimizer):
