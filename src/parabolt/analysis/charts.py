@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parabolt.analysis.curves import regret_curve, success_curve
-from parabolt.analysis.figures import style_of
+from parabolt.analysis.figures import MAX_BANDS, style_of
 from parabolt.analysis.metrics import group_runs, oom_share
 from parabolt.analysis.statistics import performance_profile
 from parabolt.errors import MissingDependencyError
@@ -29,8 +29,6 @@ _DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}
 #: Regrets below this, in percent of the optimum, are drawn here on the logarithmic axis.
 FLOOR_PERCENT = 0.01
 
-#: With more optimizers than this, the bands of quartiles hide each other and are shown on demand.
-_MAX_BANDS = 6
 _BAND_OPACITY = 0.12
 
 
@@ -72,7 +70,7 @@ def curve_chart(runs: Sequence[Run]) -> Any:
     figure.update_yaxes(title="simple regret, % of optimum", row=1, col=1)
     figure.update_yaxes(title="share that found it", row=2, col=1)
     figure.update_yaxes(range=[-0.03, 1.03], row=2)
-    if len(names) > _MAX_BANDS:
+    if len(names) > MAX_BANDS:
         _bands_on_demand(figure)
     return plain_layout(figure, height=max(620, 200 + 30 * len(names)))
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "--", "-.", ":")
 
+#: With more optimizers than this, the bands of quartiles hide each other.
+MAX_BANDS = 6
+
 #: Below this a regret, in percent of the optimum, is drawn on a linear axis, so that 0 has a place.
 _LINEAR_BELOW_PERCENT = 1.0
 
@@ -30,8 +33,8 @@ def style_of(number: int) -> tuple[str, str]:
 def draw_curves(runs: Sequence[Run], path: Path) -> None:
     """Draws regret and success against evaluations, a column per problem.
 
-    Above, the mean simple regret in percent of the optimum with the quartiles of the runs as a
-    band; below, the share of runs that have evaluated the optimum.
+    Above, the mean simple regret in percent of the optimum, with the quartiles of the runs as a
+    band for up to six optimizers; below, the share of runs that have evaluated the optimum.
 
     Args:
         runs: Runs, at least one.
@@ -47,6 +50,7 @@ def draw_curves(runs: Sequence[Run], path: Path) -> None:
     problems = group_runs(runs)
     names = list(dict.fromkeys(run.key.optimizer for run in runs))
     figure = Figure(figsize=(4.6 * len(problems) + 0.6, 5.6), layout="constrained", dpi=150)
+    has_bands = len(names) <= MAX_BANDS
     axes = figure.subplots(2, len(problems), sharex="col", squeeze=False, height_ratios=[3, 2])
     for column, (problem, groups) in enumerate(problems.items()):
         above, below = axes[0][column], axes[1][column]
@@ -55,14 +59,19 @@ def draw_curves(runs: Sequence[Run], path: Path) -> None:
             curve = regret_curve(group)
             look = {"color": color, "ls": style}
             above.plot(curve.evaluation, curve.mean, label=name, **look)
-            above.fill_between(
-                curve.evaluation, curve.lower, curve.upper, color=color, alpha=0.15, lw=0
-            )
+            if has_bands:
+                above.fill_between(
+                    curve.evaluation, curve.lower, curve.upper, color=color, alpha=0.15, lw=0
+                )
             below.step(curve.evaluation, success_curve(group), where="post", **look)
         _label(above, below, problem, [r for group in groups.values() for r in group])
-    axes[0][0].set_ylabel("simple regret (% of the optimum)\nmean, band: quartiles")
+    what = "mean, band: quartiles" if has_bands else "mean"
+    axes[0][0].set_ylabel(f"simple regret (% of the optimum)\n{what}")
     axes[1][0].set_ylabel("share of runs that\nfound the optimum")
-    axes[0][0].legend(frameon=False, ncols=1 + len(names) // 7, fontsize="small")
+    figure.legend(
+        *axes[0][0].get_legend_handles_labels(), loc="outside lower center", frameon=False,
+        ncols=min(len(names), 4 * len(problems)), fontsize="small",
+    )  # fmt: skip
     figure.savefig(path)
 
 

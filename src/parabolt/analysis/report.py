@@ -109,6 +109,7 @@ def write_report(runs: Sequence[Run], folder: Path, *, formats: Sequence[str] = 
     if unknown := sorted(set(formats) - set(FORMATS)):
         raise OptionError(f"format: expected one of {', '.join(FORMATS)}, got {unknown[0]}")
     scores = leaderboard(runs)
+    runs = _best_first(runs)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for form in formats:
@@ -123,6 +124,15 @@ def write_report(runs: Sequence[Run], folder: Path, *, formats: Sequence[str] = 
     return folder / f"report.{formats[0]}"
 
 
+def _best_first(runs: Sequence[Run]) -> Sequence[Run]:
+    """The runs in the order of mean ranks, for charts and their legends."""
+    ranking = rank_optimizers(runs)
+    if ranking is None:
+        return runs
+    places = list(ranking.mean_ranks)
+    return sorted(runs, key=lambda run: places.index(run.key.optimizer))
+
+
 def _page(runs: Sequence[Run], scores: Sequence[Score]) -> str:
     try:
         from plotly.offline import get_plotlyjs
@@ -133,9 +143,6 @@ def _page(runs: Sequence[Run], scores: Sequence[Score]) -> str:
 
     problems = list(group_runs(runs))
     ranking = rank_optimizers(runs)
-    if ranking:  # charts list the best first
-        places = list(ranking.mean_ranks)
-        runs = sorted(runs, key=lambda run: places.index(run.key.optimizer))
     landscapes, paths = _landscapes(runs)
     legend = "".join(f"<dt><b>{name}</b></dt><dd>{text}</dd>" for name, text in COLUMNS.items())
     return _PAGE.substitute(
