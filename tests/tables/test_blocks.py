@@ -1,6 +1,8 @@
 """Rows keep their numbers, and are compared with each other, across the blocks of a file."""
 
 import csv
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -78,3 +80,23 @@ def test_numbers_of_rows_with_line_breaks_in_their_cells(original, tmp_path, sma
         csv.writer(file).writerows(rows)
     findings, _ = summary(tmp_path / "a.csv")
     assert [(row, rule) for row, _, rule, _ in findings] == [(300, "row_width"), (700, "context")]
+
+
+LEAVE_EARLY = """
+import sys
+from pathlib import Path
+from parabolt.tables import reading
+reading._CSV_BLOCK_BYTES = 64
+for n_read in range(300):
+    batches = reading.open_table(Path(sys.argv[1])).batches()
+    for _ in range(n_read % 20 + 1):
+        next(batches)
+    batches.close()
+"""
+
+
+def test_a_file_may_be_left_at_any_block(tmp_path):
+    """Arrow 14 held the interpreter for ever when a reader went while its thread was reading."""
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n" + "".join(f"{i},{i}\n" for i in range(2000)))
+    subprocess.run([sys.executable, "-c", LEAVE_EARLY, path], check=True, timeout=60)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from contextlib import contextmanager
+from collections import deque
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -135,11 +136,13 @@ def open_csv(path: Path) -> RawTable:
     return RawTable(path, schema, UNVERSIONED, batches)
 
 
+@contextmanager
 def _csv_reader(
     path: Path, names: list[str], note: Callable[[pa.csv.InvalidRow], str]
-) -> pa.csv.CSVStreamingReader:
-    return pa.csv.open_csv(
-        _Utf8File(path),
+) -> Iterator[pa.csv.CSVStreamingReader]:
+    file = _Utf8File(path)
+    reader = pa.csv.open_csv(
+        file,
         # Only a single thread knows the number of a row that isn't as wide as the header.
         read_options=pa.csv.ReadOptions(use_threads=False, block_size=_CSV_BLOCK_BYTES),
         parse_options=pa.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note),
@@ -150,6 +153,14 @@ def _csv_reader(
             quoted_strings_can_be_null=False,
         ),
     )
+    try:
+        yield reader
+    finally:
+        # Arrow reads ahead in a thread that needs the interpreter; a reader that goes before that
+        # thread has ended holds the interpreter and waits for it: with Arrow 14, for ever.
+        file.is_ended = True
+        with suppress(OSError, UnicodeDecodeError, pa.ArrowException):
+            deque(reader, maxlen=0)
 
 
 def _odd_rows(odd: list[pa.csv.InvalidRow]) -> Iterator[FindingGroup]:
@@ -163,9 +174,13 @@ class _Utf8File:
     """A file whose bytes are checked to be UTF-8 as they are read.
 
     Arrow's CSV reader meets other bytes only where it hands a row to Python, and drops the error.
+
+    Attributes:
+        is_ended: Whether the file is to give nothing more.
     """
 
     def __init__(self, path: Path) -> None:
+        self.is_ended = False
         self._file = path.open("rb")
         self._decoder = codecs.getincrementaldecoder("utf-8")()
 
@@ -174,7 +189,7 @@ class _Utf8File:
         return self._file.closed
 
     def read(self, size: int = -1) -> bytes:
-        content = self._file.read(size)
+        content = b"" if self.is_ended else self._file.read(size)
         self._decoder.decode(content, final=not content)
         return content
 
