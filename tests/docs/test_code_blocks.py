@@ -25,8 +25,8 @@ SLOW = {"how-to/ax.md", "how-to/botorch.md", "how-to/carps.md", "how-to/guests.m
         "how-to/nevergrad.md", "how-to/optuna.md", "how-to/own-optimizer.md", "how-to/ray-tune.md",
         "how-to/smac.md", "tutorials/researcher.md"}  # fmt: skip
 
-#: Pages that need a file that no reader of the page makes, or an environment of their own: what they
-#: are tested by instead, and how one sees it there.
+#: Pages that need a file that no reader of the page makes, or an environment of their own: what
+#: they are tested by instead, and how one sees it there.
 ELSEWHERE = {
     "studies.md": ("tests/experiments/test_published_logs.py", "read_published"),
     "how-to/hebo.md": ("tests/integrations/hebo_environment.py", "how-to/hebo.md"),

@@ -19,14 +19,13 @@ def test_hebo_in_an_environment_of_its_own(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     # torch as the extra `test` pins it
     install = ("pip", "install", "--quiet", f"{ROOT}[hebo]", "torch==2.13.0", "pytest")
-    inside = ("pytest", "--strict-skips", "--durations=5", "-p", "no:cacheprovider",
+    inside = ("pytest", "--strict-skips", "-p", "no:cacheprovider",
               Path(__file__).with_name("hebo_environment.py"))  # fmt: skip
     for command in (install, inside):
         done = subprocess.run(
             [python, "-m", *command], cwd=ROOT, env=environment, capture_output=True, text=True
         )
         assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    print(done.stdout)
 
 
 def test_without_it_one_line_says_what_to_install(pco32):

@@ -1,12 +1,13 @@
 """The problems in HEBO, and HEBO in our studies.
 
-HEBO's conventions: it minimises; points come and go as rows of a pandas DataFrame, values as a column
-(n, 1); an observation that is not finite is left out; constraints, feasible where <= 0, are further
-columns, which `GeneralBO` understands and `HEBO` doesn't; seeds are those of the global generators.
-So the loss is -throughput in iterations/s, 0 where the run died (it made no iteration, and 0 is more
-than the loss of any run that finished), and the memory margin is the constraint.
+HEBO's conventions: it minimises; points come and go as rows of a pandas DataFrame, values as a
+column (n, 1); an observation that is not finite is left out; constraints, feasible where <= 0, are
+further columns, which `GeneralBO` understands and `HEBO` doesn't; seeds are those of the global
+generators. So the loss is -throughput in iterations/s, 0 where the run died (it made no iteration,
+and 0 is more than the loss of any run that finished), and the memory margin is the constraint.
 
-HEBO 0.3.6 needs numpy < 1.25, so its extra wants an environment of its own.
+HEBO 0.3.6 needs numpy < 1.25, so its extra wants an environment of its own. Importing it sets
+PyTorch to one thread.
 """
 
 from __future__ import annotations
