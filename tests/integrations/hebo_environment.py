@@ -1,11 +1,13 @@
 """What test_hebo.py runs where HEBO is installed."""
 
+import random
 import runpy
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hebo.optimizers.general import GeneralBO
 from hebo.optimizers.hebo import HEBO
 
@@ -105,6 +107,22 @@ def test_how_a_run_that_died_is_told(pco64):
         optimizer.tell(space.candidates[row], outcome)
     assert optimizer._guest.y.ravel().tolist() == [-0.25, -0.5, 0.0]
     assert optimizer._guest.X.to_numpy(dtype=float).tolist() == space.encoded[:3].tolist()
+
+
+def test_the_generators_of_python_and_pytorch_have_no_say(pco64):
+    """As `TestContract` requires of numpy's."""
+    asked = []
+    for seed in (0, 1):
+        optimizer = make_optimizer("hebo", pco64.space, n_initial=3, seed=7)
+        for configuration in pco64.space.candidates[:300:100]:
+            optimizer.tell(configuration, pco64.evaluate(configuration))
+        random.seed(seed)
+        torch.manual_seed(seed)
+        before, torch_before = random.getstate(), torch.get_rng_state()
+        asked.append(optimizer.ask())
+        assert random.getstate() == before
+        assert torch.equal(torch.get_rng_state(), torch_before)
+    assert asked[0] == asked[1]
 
 
 def test_a_search_finds_more_than_its_initial_design(pco32):
