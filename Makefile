@@ -61,11 +61,11 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
-# uv, because pip has no way to ask for the lowest versions. It doesn't know pip's wheel folder.
+# uv, because pip has no way to ask for the lowest versions. It doesn't know pip's wheel folders.
 $(LOWEST)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
 	$(BIN)/uv venv --quiet --clear --python 3.11 $(LOWEST)
-	UV_FIND_LINKS="$${UV_FIND_LINKS-$$PIP_FIND_LINKS}" $(BIN)/uv pip install --quiet \
+	UV_FIND_LINKS="$${UV_FIND_LINKS-$$(echo $$PIP_FIND_LINKS | tr ' ' ,)}" $(BIN)/uv pip install --quiet \
 	    --python $(LOWEST) --resolution lowest-direct --requirements pyproject.toml --extra test-lowest
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --no-deps --editable .
 	@touch $@
