@@ -24,11 +24,14 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m slow $(PYTEST_FLAGS)
 
-# Every dependency at the minimum version that pyproject.toml states.
+# Every dependency at the minimum version that pyproject.toml states: the quick tests, and of the slow
+# ones those that libraries of an extra have little else of.
+SLOW_LIBRARIES := tests/docs/test_site.py tests/test_release.py tests/experiments/test_study.py \
+    $(addprefix tests/integrations/test_,ax.py ray_tune.py smac.py)
 test-lowest: $(LOWEST)/.test
 	$(LOWEST)/bin/python scripts/check_lowest.py
 	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 -m "not slow and not newest" $(PYTEST_FLAGS)
-	$(LOWEST)/bin/python -m pytest tests/docs/test_site.py tests/test_release.py $(PYTEST_FLAGS)
+	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 -m slow $(SLOW_LIBRARIES) $(PYTEST_FLAGS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
