@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
 
-.PHONY: demo demo-tune test test-slow lint bench docs release clean
+.PHONY: demo demo-tune test test-slow test-lowest lint bench docs release clean
 
 demo: $(VENV)/.demo
 	$(BIN)/parabolt bench pco32 pco64 --optimizers random,tpe,logeic --seeds 10 --out runs/demo
@@ -23,6 +24,15 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m slow $(PYTEST_FLAGS)
 
+# Every dependency at the minimum version that pyproject.toml states: the quick tests, and of the slow
+# ones those that libraries of an extra have little else of.
+SLOW_LIBRARIES := tests/docs/test_site.py tests/test_release.py tests/experiments/test_study.py \
+    $(addprefix tests/integrations/test_,ax.py ray_tune.py smac.py)
+test-lowest: $(LOWEST)/.test
+	$(LOWEST)/bin/python scripts/check_lowest.py
+	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 -m "not slow and not newest" $(PYTEST_FLAGS)
+	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 -m slow $(SLOW_LIBRARIES) $(PYTEST_FLAGS)
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -32,7 +42,7 @@ bench: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
 clean:
-	rm -rf $(VENV) runs build dist
+	rm -rf $(VENV) $(LOWEST) runs build dist
 
 # One environment; a stamp for each set of extras, so that a second run installs nothing.
 $(BIN)/python:
@@ -52,6 +62,15 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+# uv, because pip has no way to ask for the lowest versions. It doesn't know pip's wheel folders.
+$(LOWEST)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	$(BIN)/uv venv --quiet --clear --python 3.11 $(LOWEST)
+	UV_FIND_LINKS="$${UV_FIND_LINKS-$$(echo $$PIP_FIND_LINKS | tr ' ' ,)}" $(BIN)/uv pip install --quiet \
+	    --python $(LOWEST) --resolution lowest-direct --requirements pyproject.toml --extra test-lowest
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --no-deps --editable .
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml | $(BIN)/python

@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def check_contents(wheel: Path, source: Path) -> None:
-    """Types, tables and instances are in the wheel; tests and documentation in the source."""
+    """Types, tables and instances are in the wheel; all else is in the source."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     for name in ("py.typed", "tables/embedded/pco32.parquet", "instances/catalogue/pco64.toml"):
@@ -43,7 +43,18 @@ def check_contents(wheel: Path, source: Path) -> None:
     )
     with tarfile.open(source) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
-    for name in ("tests/test_layers.py", "docs/index.md", "CHANGELOG.md", "NOTICE", "mkdocs.yml"):
+    for name in (
+        "tests/test_layers.py",
+        "docs/index.md",
+        "examples/01_search_by_hand.py",
+        "examples/08_landscape.ipynb",
+        "data/pco4-cpu/sweep.csv",
+        "benchmarks/speed.py",
+        "CHANGELOG.md",
+        "NOTICE",
+        "mkdocs.yml",
+        "Makefile",
+    ):
         expect(name in inside, f"{name} in {source.name}")
 
 

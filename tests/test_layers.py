@@ -21,6 +21,7 @@ LAYERS = (
     ("analysis",),
     ("integrations",),
     ("cli",),
+    ("__main__",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

@@ -10,6 +10,7 @@ import scikit_posthocs
 import scipy.stats
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 
 from parabolt.analysis.statistics import (
     compare_pairs,
@@ -109,10 +110,9 @@ def test_ties_count_half(run_of):
     assert comparison.superiority == pytest.approx((wins + ties / 2) / 9)
 
 
+@settings(deadline=None)  # statsmodels takes its time on a busy machine
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12))
 def test_holm_against_statsmodels(p_values):
-    from statsmodels.stats.multitest import multipletests
-
     assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
 
 

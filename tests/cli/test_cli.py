@@ -131,13 +131,22 @@ def test_version_and_help():
         assert "--json" in output(*command.split(), "--help")
 
 
+def test_the_module_is_the_command():
+    for arguments, status in ((["--version"], 0), (["show", "pco33"], 2)):
+        command = [sys.executable, "-m", "parabolt", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        expected = parabolt(*arguments)
+        assert done.returncode == expected.returncode == status
+        assert (done.stdout, done.stderr) == (expected.stdout, expected.stderr)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["show", "pco33"], "unknown problem 'pco33': expected one of pco32, pco4-cpu, pco64"),
         (["show", "pco16"], "pco16 is a known instance without an embedded table"),
         (["show"], "Missing argument"),
-        (["show", "pco32", "--frob"], "No such option: --frob"),
+        (["show", "pco32", "--frob"], "--frob"),
         (["frob"], "No such command 'frob'"),
         (["evaluate", "pco32"], "Missing option '--config'"),
         (["evaluate", "pco32", "--config", "dp=32"], "expected a size for bucket"),

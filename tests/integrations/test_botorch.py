@@ -58,7 +58,7 @@ def at_the_precision_of_the_margin(problem):
     return TabularProblem(Table(table.data.set_column(at, "peak_mem", [peak]), table.instance))
 
 
-@pytest.fixture(params=CLASSES)
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.newest) for name in CLASSES])
 def make(request, monkeypatch):
     """Makes our class and the original, on the same table, with the same arguments."""
     import bolt

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 import parabolt
@@ -63,7 +64,7 @@ def brute_force(f, c, x):
         best = np.full_like(z, -np.inf)
         for i in chosen:
             best = np.maximum(best, (fm[i] + sens_f[i] * z) * p[i])
-        gains.append(np.trapezoid(best * norm.pdf(z), z) - fm[today] * p[today])
+        gains.append(trapezoid(best * norm.pdf(z), z) - fm[today] * p[today])
     return np.mean(gains)
 
 
@@ -92,7 +93,7 @@ def test_expected_maximum_of_lines_is_the_integral(seed, n):
     a, s = rng.normal(size=(2, 3, n)).round(1)  # ties and equal lines are common
     z = np.linspace(-10, 10, 40_001)
     best = (a[..., None] + s[..., None] * z).max(axis=1)
-    expected = np.trapezoid(best * norm.pdf(z), z, axis=-1)
+    expected = trapezoid(best * norm.pdf(z), z, axis=-1)
     assert expected_maximum(a, s) == pytest.approx(expected, abs=1e-6)
 
 

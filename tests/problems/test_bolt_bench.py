@@ -12,6 +12,8 @@ from parabolt.problems.snapping import SnappedProblem
 
 CLASSES = {"pco32": "PCO32", "pco64": "PCO64"}
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture(params=CLASSES)
 def pair(request, monkeypatch):

@@ -162,6 +162,6 @@ def test_embedded_tables_are_the_conversion_of_the_csv_tables(tmp_path):
     """The embedded file, written as CSV and read back, is the same to the last bit."""
 
     table = parabolt.load_table("pco64")
-    pa.csv.write_csv(table.data, tmp_path / "pco64.csv")
+    table.to_csv(tmp_path / "pco64.csv")
     again = Table.from_csv(tmp_path / "pco64.csv", table.instance)
     assert again.content_hash == table.content_hash

@@ -70,7 +70,8 @@ class Table:
             OptionError: If the file can't be written.
         """
         with _writing(path):
-            pyarrow.csv.write_csv(self.data, path)
+            # One chunk: before Arrow 24 an empty one repeats what was written before (GH-36889).
+            pyarrow.csv.write_csv(self.data.combine_chunks(), path)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Writes the columns unchanged, with the version in the file's metadata.

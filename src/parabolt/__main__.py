@@ -1,0 +1,5 @@
+"""`python -m parabolt` is the command `parabolt`."""
+
+from parabolt.cli.main import run
+
+run()
