@@ -46,7 +46,7 @@ def quantile(counts: FloatArray, q: float) -> str:
         (counts,),
         lambda x, axis: np.quantile(x, q, axis=axis, method="inverted_cdf"),
         method="percentile",
-        rng=np.random.default_rng(0),
+        random_state=np.random.default_rng(0),
         n_resamples=2000,
     ).confidence_interval
     return f"{value:g} [{ends.low:g}, {ends.high:g}]"

@@ -73,7 +73,7 @@ def test_is_ei_over_the_sampled_best_written_out(case):
     ours = log_noisy_constrained_ei(objective, None, baseline, X, n, np.random.default_rng(4))
     from scipy.stats import norm, qmc
 
-    points = qmc.Sobol(2 * len(baseline), rng=np.random.default_rng(4)).random(n)
+    points = qmc.Sobol(2 * len(baseline), seed=np.random.default_rng(4)).random(n)
     normals = norm.ppf(points[:, : len(baseline)])
     C = objective.covariance(baseline, baseline)
     root = np.linalg.cholesky(C + 1e-10 * C.diagonal().max() * np.eye(len(C)))
