@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import subprocess
@@ -181,6 +182,17 @@ def test_nothing_runs_with_an_unknown_optimizer_or_option(tmp_path):
     with pytest.raises(OptionError, match="n_inital"):
         run(parse_study(TEXT.replace("n_initial", "n_inital")), tmp_path / "b")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("options", ["{}", "{ without = ['censoring'] }"])
+def test_a_study_whose_optimizer_has_lists_as_options_is_resumed(tmp_path, options):
+    listed = f"[{{ name = 'parabolt', options = {options} }}]"
+    study = parse_study(f"problems = ['pco32']\noptimizers = {listed}\nseeds = 1")
+    shorter = dataclasses.replace(study, protocol=(("n_evaluations", 2),))
+    assert run(shorter, tmp_path).n_done == 1
+    again = dataclasses.replace(shorter, seeds=(0, 1))
+    assert run(again, tmp_path).n_done == 2
+    assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
 def test_two_studies_in_one_directory(tmp_path):

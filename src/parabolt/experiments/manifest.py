@@ -64,6 +64,7 @@ def manifest(study: Study, problems: Sequence[Problem]) -> dict[str, Any]:
 
 def save_manifest(found: dict[str, Any], folder: Path) -> None:
     """Writes `study.json`, keeping what an earlier study of the same directory had."""
+    found = json.loads(json.dumps(found))  # as it will be read: a tuple is a list
     before = load_manifest(folder)
     if before:
         check_compatible(before, found, folder)
