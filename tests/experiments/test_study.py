@@ -263,6 +263,7 @@ poisoned.__module__ = die_once.__module__ = "__main__"
 
 @pytest.mark.slow
 def test_a_real_dask_cluster(tmp_path):
+    import dask
     import distributed
 
     from parabolt.experiments.executors.executor import make_executor
@@ -271,10 +272,13 @@ def test_a_real_dask_cluster(tmp_path):
         n_workers=2, threads_per_worker=1, dashboard_address=None
     ) as cluster:
         address = cluster.scheduler_address.removeprefix("tcp://")
+        check_answers(answers(make_executor(f"dask://{address}"), range(7)))
+        assert cluster.scheduler.allowed_failures == dask.config.get(
+            "distributed.scheduler.allowed-failures"
+        )
         study = parse_study(TEXT)
         final = run(study, tmp_path / "dask", executor=make_executor(f"dask://{address}"))
         assert final.n_done == 4
-        check_answers(answers(make_executor(f"dask://{address}"), range(7)))
     run(study, tmp_path / "local")
     assert_same_results(tmp_path / "dask", tmp_path / "local")
 

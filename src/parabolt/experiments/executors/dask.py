@@ -37,21 +37,38 @@ class DaskExecutor:
         self.n_workers = max(1, sum(self._client.nthreads().values()))
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Answer]:
-        """See `Executor.map`. Dask itself moves tasks away from workers that die."""
+        """See `Executor.map`.
+
+        Dask itself moves tasks away from workers that die. It holds all tasks of such a worker
+        suspect, those that only waited there too, so the last attempt of a suspect is made alone.
+        """
         with self._cluster, self._client as client:
-            client.run_on_scheduler(_set_allowed_failures)
-            numbers = {
-                client.submit(guarded, function, item, pure=False): index
-                for index, item in enumerate(items)
-            }
-            for future in distributed.as_completed(numbers):
-                index = numbers.pop(future)
-                if future.status == "finished":
-                    result, error = future.result()
-                    yield Answer(index, result, error)
-                else:
-                    yield Answer(index, error=str(future.exception()), n_attempts=MAX_ATTEMPTS)
-                future.release()
+            before = client.run_on_scheduler(_allow_failures, n_failures=MAX_ATTEMPTS - 2)
+            try:
+                yield from self._answers(client, function, items)
+            finally:
+                client.run_on_scheduler(_allow_failures, n_failures=before)
+
+    def _answers(
+        self, client: Any, function: Callable[[Any], Any], items: Sequence[Any]
+    ) -> Iterator[Answer]:
+        numbers = {
+            client.submit(guarded, function, item, pure=False): index
+            for index, item in enumerate(items)
+        }
+        suspects = []
+        for future in distributed.as_completed(numbers):
+            index = numbers.pop(future)
+            if isinstance(future.exception(), distributed.KilledWorker):
+                suspects.append(index)
+            else:
+                yield _answer(index, future, n_attempts=1)
+            future.release()
+        client.run_on_scheduler(_allow_failures, n_failures=0)
+        for index in suspects:
+            future = client.submit(guarded, function, items[index], pure=False)
+            yield _answer(index, future, n_attempts=MAX_ATTEMPTS)
+            future.release()
 
     def _connect(self, address: Any) -> Any:
         if address.hostname == "local":
@@ -67,8 +84,19 @@ class DaskExecutor:
             ) from error
 
 
-def _set_allowed_failures(dask_scheduler: Any) -> None:
-    dask_scheduler.allowed_failures = MAX_ATTEMPTS - 1
+def _answer(index: int, future: Any, *, n_attempts: int) -> Answer:
+    """What a task gave, once it has ended."""
+    if failure := future.exception():
+        return Answer(index, error=str(failure), n_attempts=n_attempts)
+    result, error = future.result()
+    return Answer(index, result, error, n_attempts)
+
+
+def _allow_failures(dask_scheduler: Any, n_failures: int) -> int:
+    """Sets how many workers may die over a task before it fails; returns what it was."""
+    before: int = dask_scheduler.allowed_failures
+    dask_scheduler.allowed_failures = n_failures
+    return before
 
 
 def _slurm_cluster(query: dict[str, list[str]]) -> Any:
