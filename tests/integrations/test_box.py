@@ -39,7 +39,8 @@ def test_any_other_point_is_the_nearest_candidate_and_says_so(data):
     distances = np.linalg.norm(
         (PCO64.space.encoded - box.encode(sizes)) / (upper - lower), axis=1
     ).round(9)
-    assert placed.row == int(distances.argmin())
+    # One of them where several are equally near: the last digits of the sums decide.
+    assert distances[placed.row] == distances.min()
     assert placed.is_candidate == (distances.min() == 0.0)
 
 
