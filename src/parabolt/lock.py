@@ -12,7 +12,6 @@ from parabolt.errors import LockedError
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 
 class Lock:
@@ -71,12 +70,7 @@ class Lock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
 

@@ -151,6 +151,7 @@ class Outcomes:
 
     def take(self, rows: IntArray) -> Outcomes:
         """The outcomes at `rows` (m,), in that order, as copies."""
+        # Fields differ in dtype, which a generator of all of them can't say.
         return Outcomes(*(array[rows] for array in self._arrays()))  # type: ignore[arg-type]
 
     @property

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from parabolt.analysis.leaderboard import Score
+    from parabolt.analysis.statistics import Ranking
     from parabolt.experiments.run import Run
     from parabolt.problems.problem import Problem
 
 FORMATS = ("html", "md", "csv", "tex", "png", "pdf")
+_DRAWN = {"html", "png", "pdf"}
 
 #: With more runs than this on a problem, the page draws the path of one run per optimizer.
 MAX_PATHS = 200
@@ -109,7 +111,10 @@ def write_report(runs: Sequence[Run], folder: Path, *, formats: Sequence[str] = 
     if unknown := sorted(set(formats) - set(FORMATS)):
         raise OptionError(f"format: expected one of {', '.join(FORMATS)}, got {unknown[0]}")
     scores = leaderboard(runs)
-    runs = _best_first(runs)
+    ranking = rank_optimizers(runs) if _DRAWN & set(formats) else None
+    if ranking:  # charts and their legends list the best first
+        places = list(ranking.mean_ranks)
+        runs = sorted(runs, key=lambda run: places.index(run.key.optimizer))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for form in formats:
@@ -117,23 +122,14 @@ def write_report(runs: Sequence[Run], folder: Path, *, formats: Sequence[str] = 
             if form in ("png", "pdf"):
                 draw_curves(runs, path)
             else:
-                text = _page(runs, scores) if form == "html" else _TEXTS[form](scores)
+                text = _page(runs, scores, ranking) if form == "html" else _TEXTS[form](scores)
                 path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StoreError(f"cannot write the report to {folder}: {error}") from error
     return folder / f"report.{formats[0]}"
 
 
-def _best_first(runs: Sequence[Run]) -> Sequence[Run]:
-    """The runs in the order of mean ranks, for charts and their legends."""
-    ranking = rank_optimizers(runs)
-    if ranking is None:
-        return runs
-    places = list(ranking.mean_ranks)
-    return sorted(runs, key=lambda run: places.index(run.key.optimizer))
-
-
-def _page(runs: Sequence[Run], scores: Sequence[Score]) -> str:
+def _page(runs: Sequence[Run], scores: Sequence[Score], ranking: Ranking | None) -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
@@ -142,7 +138,6 @@ def _page(runs: Sequence[Run], scores: Sequence[Score]) -> str:
     from parabolt.analysis import charts  # plotly is needed by the page only
 
     problems = list(group_runs(runs))
-    ranking = rank_optimizers(runs)
     landscapes, paths = _landscapes(runs)
     legend = "".join(f"<dt><b>{name}</b></dt><dd>{text}</dd>" for name, text in COLUMNS.items())
     return _PAGE.substitute(
@@ -176,7 +171,7 @@ def provenance(runs: Sequence[Run]) -> list[str]:
     return list(lines.values())
 
 
-def _summary(scores: Sequence[Score], ranking: Any) -> str:
+def _summary(scores: Sequence[Score], ranking: Ranking | None) -> str:
     lines = []
     for problem in dict.fromkeys(score.problem for score in scores):
         board = [score for score in scores if score.problem == problem]

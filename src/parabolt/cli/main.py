@@ -66,7 +66,7 @@ def run() -> None:
     except typer.Abort:
         sys.exit(130)
     except _UsageError as error:
-        message = error.format_message()  # type: ignore[attr-defined]
+        message = error.format_message()  # type: ignore[attr-defined]  # Click's
         sys.exit(_fail(f"{message.rstrip('.')}; try: parabolt --help"))
     sys.exit(status if isinstance(status, int) else 0)
 

@@ -54,7 +54,7 @@ def make_client(space: SearchSpace, *, seed: int = 0) -> Any:
     return client
 
 
-def raw_data(outcome: Outcome) -> dict[str, tuple[float, float] | float]:
+def raw_data(outcome: Outcome) -> dict[str, tuple[float, float]]:
     """What `client.complete_trial` takes: the metrics that there are, noiseless (SEM 0)."""
     found = {"throughput": outcome.throughput, "memory_margin": outcome.memory_margin}
     return {name: (value, 0.0) for name, value in found.items() if np.isfinite(value)}
@@ -82,7 +82,7 @@ class Runner(IRunner):
             "configuration": str(placed.configuration),
             "is_candidate": placed.is_candidate,
             "status": str(outcome.status),
-            **{name: pair[0] for name, pair in raw_data(outcome).items()},  # type: ignore[index]
+            **{name: pair[0] for name, pair in raw_data(outcome).items()},
         }
 
     def poll_trial(self, trial_index: int, trial_metadata: Mapping[str, Any]) -> Any:  # noqa: ARG002 - Ax's signature

@@ -11,7 +11,6 @@ from parabolt.lock import Lock
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 Record = dict[str, Any]
 
@@ -78,12 +77,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -17,7 +17,6 @@ from parabolt.trials.slurm import SlurmLauncher
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from parabolt.space.configuration import Configuration
     from parabolt.trials.journal import Record
@@ -105,12 +104,7 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._journal.close()
 
     def say(self, message: str) -> None:
