@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
-from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from parabolt.errors import TableError
+from parabolt.tables.csv_blocks import csv_blocks
 from parabolt.tables.findings import FindingGroup
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 VERSION_KEY = b"parabolt.version"
 UNVERSIONED = "unversioned"
 
+_CSV_HEADER_BYTES = 1 << 16
 _CSV_BLOCK_BYTES = 1 << 24
 _PARQUET_BATCH_ROWS = 1 << 18
 
@@ -111,40 +111,44 @@ def open_parquet(path: Path) -> RawTable:
 
 def open_csv(path: Path) -> RawTable:
     """Opens a CSV file. See `open_table`."""
-    with _reading(path), _csv_reader(path, [], lambda _: "skip") as reader:
-        names = reader.schema.names
+    with _reading(path):
+        beginning = next(csv_blocks(path, _CSV_HEADER_BYTES))
+        names = _parsed(beginning, [], lambda _: "skip").column_names
+    schema = pa.schema([(name, pa.string()) for name in names])
 
     def batches() -> Iterator[RawBatch]:
         yield RawBatch(schema.empty_table(), np.arange(0))
-        odd: list[pa.csv.InvalidRow] = []
-
-        def note(row: pa.csv.InvalidRow) -> str:
-            odd.append(row)
-            return "skip"
-
         start = 0
-        with _reading(path), _csv_reader(path, names, note) as reader:
-            for batch in reader:
-                skipped = {row.number - 2 for row in odd}  # the header is number 1
-                rows = np.arange(start, start + batch.num_rows + len(skipped))
-                rows = rows[~np.isin(rows, list(skipped))][: batch.num_rows]
-                start = int(rows[-1]) + 1 if len(rows) else start
-                yield RawBatch(pa.Table.from_batches([batch]), rows)
-        yield RawBatch(schema.empty_table(), np.arange(0), tuple(_odd_rows(odd)))
+        with _reading(path):
+            for block in csv_blocks(path, _CSV_BLOCK_BYTES):
+                batch = _csv_batch(block, names, start)
+                yield batch
+                start += len(batch.rows) + sum(len(group) for group in batch.findings)
 
-    schema = pa.schema([(name, pa.string()) for name in names])
     return RawTable(path, schema, UNVERSIONED, batches)
 
 
-@contextmanager
-def _csv_reader(
-    path: Path, names: list[str], note: Callable[[pa.csv.InvalidRow], str]
-) -> Iterator[pa.csv.CSVStreamingReader]:
-    file = _Utf8File(path)
-    reader = pa.csv.open_csv(
-        file,
+def _csv_batch(block: bytes, names: list[str], start: int) -> RawBatch:
+    """The rows of a block whose first one has the number `start`."""
+    odd: list[pa.csv.InvalidRow] = []
+
+    def note(row: pa.csv.InvalidRow) -> str:
+        odd.append(row)
+        return "skip"
+
+    data = _parsed(block, names, note)
+    odd_rows = np.array([row.number - 2 for row in odd], dtype=np.int64)  # the header is number 1
+    rows = np.delete(np.arange(data.num_rows + len(odd)), odd_rows)
+    widths = [(f"{row.expected_columns} cells", str(row.actual_columns)) for row in odd]
+    found = FindingGroup("row_width", "", start + odd_rows, lambda i: widths[i])
+    return RawBatch(data, start + rows, (found,) if odd else ())
+
+
+def _parsed(block: bytes, names: list[str], note: Callable[[pa.csv.InvalidRow], str]) -> pa.Table:
+    return pa.csv.read_csv(
+        pa.BufferReader(block),
         # Only a single thread knows the number of a row that isn't as wide as the header.
-        read_options=pa.csv.ReadOptions(use_threads=False, block_size=_CSV_BLOCK_BYTES),
+        read_options=pa.csv.ReadOptions(use_threads=False, block_size=max(1, len(block))),
         parse_options=pa.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note),
         convert_options=pa.csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
@@ -153,48 +157,6 @@ def _csv_reader(
             quoted_strings_can_be_null=False,
         ),
     )
-    try:
-        yield reader
-    finally:
-        # Arrow reads ahead in a thread that needs the interpreter; a reader that goes before that
-        # thread has ended holds the interpreter and waits for it: with Arrow 14, for ever.
-        file.is_ended = True
-        with suppress(OSError, UnicodeDecodeError, pa.ArrowException):
-            deque(reader, maxlen=0)
-
-
-def _odd_rows(odd: list[pa.csv.InvalidRow]) -> Iterator[FindingGroup]:
-    if odd:
-        rows = np.array([row.number - 2 for row in odd], dtype=np.int64)
-        widths = [(f"{r.expected_columns} cells", str(r.actual_columns)) for r in odd]
-        yield FindingGroup("row_width", "", rows, lambda i: widths[i])
-
-
-class _Utf8File:
-    """A file whose bytes are checked to be UTF-8 as they are read.
-
-    Arrow's CSV reader meets other bytes only where it hands a row to Python, and drops the error.
-
-    Attributes:
-        is_ended: Whether the file is to give nothing more.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.is_ended = False
-        self._file = path.open("rb")
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-
-    @property
-    def closed(self) -> bool:
-        return self._file.closed
-
-    def read(self, size: int = -1) -> bytes:
-        content = b"" if self.is_ended else self._file.read(size)
-        self._decoder.decode(content, final=not content)
-        return content
-
-    def close(self) -> None:
-        self._file.close()
 
 
 @contextmanager
