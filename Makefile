@@ -22,7 +22,8 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_FLAGS)
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -m slow $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n 2 -m "slow and not alone" $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -m "slow and alone" $(PYTEST_FLAGS)
 
 # Every dependency at the minimum version that pyproject.toml states: the quick tests, and of the slow
 # ones those that libraries of an extra have little else of.

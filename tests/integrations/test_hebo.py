@@ -18,7 +18,8 @@ def test_hebo_in_an_environment_of_its_own(tmp_path):
     python = tmp_path / "environment" / "bin" / "python"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     # torch as the extra `test` pins it
-    install = ("pip", "install", "--quiet", f"{ROOT}[hebo]", "torch==2.13.0", "pytest")
+    install = ("pip", "install", "--quiet", f"{ROOT}[hebo]", "torch==2.13.0", "pytest",
+               "pytest-timeout")  # fmt: skip
     inside = ("pytest", "--strict-skips", "-p", "no:cacheprovider",
               Path(__file__).with_name("hebo_environment.py"))  # fmt: skip
     for command in (install, inside):

@@ -62,6 +62,7 @@ print(json.dumps([len(space), steps, peak_gb]))
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("name", parabolt.optimizer_names())
 def test_a_step_takes_two_seconds_and_two_gigabytes(name):
     """Processor time of one thread, the least of up to three runs.

@@ -1,0 +1,80 @@
+"""The `parabolt` optimizer beside others on simulated instances whose machine nobody knows.
+
+Usage: python benchmarks/simulated_figures.py [--seeds N] [--first SEED]
+
+Each seed draws another hidden machine. Prints, per instance and optimizer: evaluations until a
+configuration within 1 % of the optimum was tried (median, largest; the budget and one more where
+none was), searches that came there, and the share of all trials that ran out of memory. Every
+optimizer starts without a design of random rows, with the published noise.
+"""
+
+import argparse
+
+import numpy as np
+
+from parabolt.analysis.metrics import evaluations_to
+from parabolt.experiments.executors.local import LocalExecutor
+from parabolt.experiments.protocol import Protocol
+from parabolt.experiments.run import RunKey, execute
+from parabolt.instances.catalogue import load_instance
+from parabolt.instances.models import load_model
+from parabolt.instances.search_space import SearchSpace
+from parabolt.instances.specs import Instance, Workload
+from parabolt.outcome import OOM
+from parabolt.planner.request import parse_cluster, plan_instance
+from parabolt.problems.simulated import SimulatedProblem
+
+OPTIMIZERS = ("parabolt", "logeic", "tpe", "random")
+PROTOCOL = Protocol(n_evaluations=60, n_initial=0, min_feasible=0)
+JOBS = (
+    ("llama3-8b", "1x8 h100-80gb", 64),
+    ("llama3-70b", "16x8 h100-80gb", 256),
+    ("llama3-70b", "128x8 h100-80gb", 1024),
+)
+
+
+def instances() -> list[Instance]:
+    """The instance of pco16, and the planner's for jobs on 8 to 1,024 GPUs."""
+    found = [load_instance("pco16")]
+    for model, cluster, batch_size in JOBS:
+        workload = Workload(sequence_length=8192, batch_size=batch_size, micro_batch_size=1)
+        found.append(plan_instance(load_model(model), parse_cluster(cluster), workload))
+    return found
+
+
+def search(task: tuple[Instance, str, int]) -> tuple[int, float]:
+    """One search: evaluations to within 1 %, and the share of trials out of memory."""
+    instance, optimizer, seed = task
+    problem = SimulatedProblem(instance, seed=seed)
+    run = execute(problem, RunKey.of(problem, optimizer, seed, PROTOCOL))
+    count = evaluations_to(run, within=0.01) or PROTOCOL.n_evaluations + 1
+    return count, float(np.mean(run.outcomes.status == OOM))
+
+
+def main() -> None:
+    """Prints all figures."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first", type=int, default=5000)
+    options = parser.parse_args()
+    seeds = range(options.first, options.first + options.seeds)
+    for instance in instances():
+        n_candidates = len(SearchSpace.lattice(instance))
+        print(f"{instance.name}, {instance.cluster.n_gpus} GPUs, {n_candidates} candidates")
+        for optimizer in OPTIMIZERS:
+            tasks = [(instance, optimizer, seed) for seed in seeds]
+            answers = list(LocalExecutor().map(search, tasks))
+            if failed := [answer.error for answer in answers if answer.error]:
+                raise SystemExit(failed[0])
+            counts, shares = zip(*(answer.result for answer in answers), strict=True)
+            came = sum(count <= PROTOCOL.n_evaluations for count in counts)
+            print(
+                f"  {optimizer:<10}median {np.median(counts):<5g}largest {max(counts):<4}"
+                f"came {came} of {len(seeds)}  "
+                f"out of memory {np.mean(shares):.1%}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
