@@ -42,13 +42,13 @@ def instances() -> list[Instance]:
     return found
 
 
-def search(task: tuple[Instance, str, int]) -> tuple[int, float]:
-    """One search: evaluations to within 1 %, and the share of trials out of memory."""
+def search(task: tuple[Instance, str, int]) -> tuple[int, int]:
+    """One search: evaluations to within 1 %, and how many of them ran out of memory."""
     instance, optimizer, seed = task
     problem = SimulatedProblem(instance, seed=seed)
     run = execute(problem, RunKey.of(problem, optimizer, seed, PROTOCOL))
     count = evaluations_to(run, within=0.01) or PROTOCOL.n_evaluations + 1
-    return count, float(np.mean(run.outcomes.status == OOM))
+    return count, int((run.outcomes.status[:count] == OOM).sum())
 
 
 def main() -> None:
@@ -66,12 +66,13 @@ def main() -> None:
             answers = list(LocalExecutor().map(search, tasks))
             if failed := [answer.error for answer in answers if answer.error]:
                 raise SystemExit(failed[0])
-            counts, shares = zip(*(answer.result for answer in answers), strict=True)
+            counts, n_oom = zip(*(answer.result for answer in answers), strict=True)
+            n_trials = sum(min(count, PROTOCOL.n_evaluations) for count in counts)
             came = sum(count <= PROTOCOL.n_evaluations for count in counts)
             print(
                 f"  {optimizer:<10}median {np.median(counts):<5g}largest {max(counts):<4}"
                 f"came {came} of {len(seeds)}  "
-                f"out of memory {np.mean(shares):.1%}",
+                f"out of memory {sum(n_oom) / n_trials:.1%}",
                 flush=True,
             )
 

@@ -54,6 +54,17 @@ def test_a_tables_own_trials_are_no_history():
         )
 
 
+def test_where_repeats_are_allowed_new_candidates_come_first():
+    """Its belief is often so sure that no other row is better that it repeated one till the end."""
+    problem = SimulatedProblem(parabolt.load_instance("pco16"), seed=5001)
+    tried = {}
+    for repeats in ("avoid", "allow"):
+        tried[repeats], _ = search(
+            problem.space, problem.table.outcomes, 15, seed=1, repeats=repeats
+        )
+    assert tried["allow"].tolist() == tried["avoid"].tolist()
+
+
 def test_unknown_parts():
     space = parabolt.load_problem("pco32").space
     with pytest.raises(parabolt.OptionError, match=r"without: expected among physics, .*got luck"):
