@@ -54,8 +54,8 @@ def search(task: tuple[Instance, str, int]) -> tuple[int, int]:
 def main() -> None:
     """Prints all figures."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--first", type=int, default=5000)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=9000)
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.seeds)
     for instance in instances():

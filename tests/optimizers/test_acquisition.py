@@ -5,9 +5,14 @@ from botorch.acquisition.analytic import LogConstrainedExpectedImprovement, LogE
 from botorch.utils.testing import MockModel, MockPosterior
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.integrate import trapezoid
+from scipy.integrate import quad, trapezoid
+from scipy.stats import t
 
-from parabolt.optimizers.acquisition import log_expected_improvement, log_probability_feasible
+from parabolt.optimizers.acquisition import (
+    log_expected_improvement,
+    log_expected_improvement_t,
+    log_probability_feasible,
+)
 
 finite = st.floats(-1e3, 1e3)
 positive = st.floats(1e-3, 1e3)
@@ -48,6 +53,25 @@ def test_log_ei_is_smooth_and_rising_over_all_its_branches():
     edges = log_expected_improvement(around, np.ones(4), 0.0)
     assert edges[0] == pytest.approx(edges[1], rel=1e-10)
     assert edges[2] == pytest.approx(edges[3], rel=1e-10)
+
+
+@pytest.mark.parametrize("dof", [3.0, 8.0])
+def test_log_ei_of_students_t_against_numerical_integration(dof):
+    for mean, std in [(0.3, 0.2), (0.5, 1.0), (-4.0, 0.5), (-60.0, 0.1), (2.0, 0.01)]:
+        tail = quad(lambda z: t.sf(z, dof), (0.5 - mean) / std, np.inf, epsabs=0.0, limit=500)[0]
+        ours = log_expected_improvement_t(np.array([mean]), np.array([std]), 0.5, dof=dof)[0]
+        assert ours == pytest.approx(np.log(std * tail), rel=1e-6)
+
+
+def test_log_ei_of_students_t_is_smooth_and_tends_to_the_gaussian():
+    u = np.append(-np.logspace(7, -3, 20_000), np.linspace(0.0, 50.0, 1000))
+    values = log_expected_improvement_t(u, np.ones_like(u), 0.0, dof=8.0)
+    assert np.isfinite(values).all()
+    assert (np.diff(values) > 0).all()
+    near = u[u > -3]
+    assert log_expected_improvement_t(near, np.ones_like(near), 0.0, dof=1e6) == pytest.approx(
+        log_expected_improvement(near, np.ones_like(near), 0.0), abs=1e-4
+    )
 
 
 @given(mean=st.floats(-30, 30), std=positive)

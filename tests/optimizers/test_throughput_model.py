@@ -68,6 +68,23 @@ def test_where_physics_is_wrong_the_residual_takes_over():
     assert np.abs(posterior.mean[at] - y[at]).max() < 0.05
 
 
+def test_a_slow_run_is_half_its_own_where_noise_is_large():
+    model, rng = small_model(n=60, seed=3)
+    y = -np.log((model._features * np.exp(model._belief.mean)).sum(axis=1))
+    at, told = np.append(np.arange(40), [7, 7]), np.append(y[:40], [y[7], y[7]])
+    mean = model.posterior(at, told).mean
+    assert model.residual.noise == 0.004
+    assert model.expected(mean, at, told) == pytest.approx(mean)
+    told = told + 0.03 * rng.standard_normal(42)
+    mean = model.posterior(at, told).mean
+    share = 0.5 * (1 - (0.004 / model.residual.noise) ** 2)
+    assert 0.45 < share < 0.5
+    expected = model.expected(mean, at, told)
+    assert expected[7] == pytest.approx(mean[7] + share * (told[[7, 40, 41]].mean() - mean[7]))
+    assert expected[8] == pytest.approx(mean[8] + share * (told[8] - mean[8]))
+    assert expected[40:] == pytest.approx(mean[40:])
+
+
 def test_noise_is_learned():
     model, rng = small_model(n=60, seed=3)
     y = -np.log((model._features * np.exp(model._belief.mean)).sum(axis=1))

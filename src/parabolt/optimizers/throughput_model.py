@@ -37,6 +37,9 @@ _NOISES = np.array([0.004, 0.008, 0.016, 0.032])
 _NOISE_MEDIAN, _NOISE_LOG_SCALE = 0.004, 1.0
 #: What a configuration has for itself alone, such as where its ranks land.
 _OWN_LOG_STD = 0.002
+#: Share of what is taken for noise, beyond that of repeated runs, that is a configuration's own
+#: after all: the two can't be told apart where each was run once.
+_OWN_SHARE = 0.5
 #: Grid of the residual's standard deviation, and its log-normal prior: a calibrated cost model errs
 #: by 3 to 8 %, and may err by anything.
 _STDS = np.geomspace(0.02, 0.64, 6)
@@ -144,6 +147,22 @@ class ThroughputModel:
             # The mode of z given the residual's covariance, where the next linearisation starts.
             self.z = self._belief.mean + self._belief.covariance @ J.T @ a
         return self.predict(at, y)
+
+    def expected(self, mean: FloatArray, at: IntArray, y: FloatArray) -> FloatArray:
+        """What a repeated run is expected to give, log throughput (N,).
+
+        The posterior mean; that of an observed candidate moves towards its own observations as far
+        as the noise is more than repeated runs have.
+
+        Args:
+            mean: Posterior mean of the last call of `posterior`, (N,).
+            at: Candidates that were observed, (n,).
+            y: Their log throughput, (n,).
+        """
+        share = _OWN_SHARE * (1.0 - (_NOISE_MEDIAN / self.residual.noise) ** 2)
+        n_runs = np.bincount(at, minlength=len(mean))
+        own = np.bincount(at, y - mean[at], minlength=len(mean)) / np.maximum(n_runs, 1)
+        return mean + share * own
 
     def predict(self, at: IntArray, y: FloatArray) -> Posterior:
         """As `posterior`, at the linearisation and the residual of its last call."""
