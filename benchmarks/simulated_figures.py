@@ -4,8 +4,8 @@ Usage: python benchmarks/simulated_figures.py [--seeds N] [--first SEED]
 
 Each seed draws another hidden machine. Prints, per instance and optimizer: evaluations until a
 configuration within 1 % of the optimum was tried (median, largest; the budget and one more where
-none was), searches that came there, and the share of all trials that ran out of memory. Every
-optimizer starts without a design of random rows, with the published noise.
+none was), searches that came there, and the share of the trials until then that ran out of memory.
+Every optimizer starts without a design of random rows, with the published noise.
 """
 
 import argparse

@@ -152,7 +152,7 @@ class Outcomes:
     def take(self, rows: IntArray) -> Outcomes:
         """The outcomes at `rows` (m,), in that order, as copies."""
         # Fields differ in dtype, which a generator of all of them can't say.
-        return Outcomes(*(array[rows] for array in self._arrays()))  # type: ignore[arg-type]
+        return Outcomes(*(array[rows] for array in self._arrays()))  # type: ignore[arg-type]  # see above
 
     @property
     def is_feasible(self) -> BoolArray:

@@ -115,9 +115,8 @@ LINES = st.lists(
 
 @given(LINES, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.integers(1, 90))
 def test_rows_are_those_of_another_reader(tmp_path_factory, lines, end, is_ended, n_bytes):
-    text = end.join(",".join(line) for line in [["x", "y", "z"], *lines]) + end * (
-        is_ended or not lines
-    )
+    text = end.join(",".join(line) for line in [["x", "y", "z"], *lines])
+    text += end * (is_ended or not lines)
     path = tmp_path_factory.getbasetemp() / "law.csv"
     path.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:

@@ -128,9 +128,9 @@ class HEBOOptimizer(GuestOptimizer):
             ):
                 warnings.simplefilter("ignore")
                 random.seed(self._seed)
-                np.random.seed(self._seed % 2**32)  # noqa: NPY002
+                np.random.seed(self._seed % 2**32)  # noqa: NPY002 - see above
                 torch.manual_seed(self._seed)
                 yield
         finally:
             random.setstate(state)
-            np.random.set_state(numpy_state)  # noqa: NPY002
+            np.random.set_state(numpy_state)  # noqa: NPY002 - see above

@@ -126,14 +126,14 @@ class NevergradOptimizer(GuestOptimizer):
         It is quiet as well: methods warn when they hear what they didn't ask.
         """
         before = np.random.get_state()  # noqa: NPY002 - see above
-        np.random.set_state(self._global_state)  # noqa: NPY002
+        np.random.set_state(self._global_state)  # noqa: NPY002 - see above
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 yield
         finally:
-            self._global_state = np.random.get_state()  # noqa: NPY002
-            np.random.set_state(before)  # noqa: NPY002
+            self._global_state = np.random.get_state()  # noqa: NPY002 - see above
+            np.random.set_state(before)  # noqa: NPY002 - see above
 
 
 class NGOpt(NevergradOptimizer):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from parabolt.optimizers.structure import structure_inputs
 from parabolt.optimizers.throughput_model import Posterior, ThroughputModel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from parabolt.instances.search_space import SearchSpace
     from parabolt.outcome import FloatArray, IntArray, Outcome
@@ -55,10 +56,10 @@ _BLOCK = 50_000
 #: Weight of log P(feasible) beside log expected improvement: an out-of-memory trial costs as much
 #: as one that finishes and tells less. It grows while more trials than the budget fail.
 _CAUTION, _OOM_BUDGET, _CAUTION_GROWTH = 3.0, 0.05, 10.0
-#: What is to be tried is chosen with the tails of Student's t with so many degrees of freedom. With
+#: What is to be tried is chosen with the tails of Student's t, 8 degrees of freedom. With
 #: those of a Gaussian, once all that is safe is surely slower, only what surely fails leaves hope.
 #: Chosen on simulated machines, where the share of failures fell to less than half.
-_DOF = 8.0
+_log_hope = partial(log_expected_improvement_t, dof=8.0)
 #: Physics is doubted when its last forecasts of throughput were off by more than this (root mean
 #: square of the logarithm) and no better than the mean of what had been seen, or when at least half
 #: of the last runs failed though less than half as many were forecast. Then every other proposal is
@@ -255,7 +256,7 @@ class ParaboltOptimizer(Optimizer):
         if not left.any() or (self._is_doubtful() and self.rng.random() < 0.5):
             return self._random_row(available)
         throughput = self._fantasy(belief) if self._pending else belief.log_throughput
-        value = _log_hope(throughput) + self._caution() * np.log(belief.p_feasible)
+        value = _log_gain(throughput, _log_hope) + self._caution() * np.log(belief.p_feasible)
         return int(belief.rows[np.argmax(np.where(left, value, -np.inf))])
 
     def _recommended_row(self) -> int | None:
@@ -363,17 +364,11 @@ class ParaboltOptimizer(Optimizer):
         return np.sort(np.argpartition(-score, MAX_CANDIDATES)[:MAX_CANDIDATES])
 
 
-def _log_gain(throughput: Posterior) -> FloatArray:
+def _log_gain(
+    throughput: Posterior, improvement: Callable[..., FloatArray] = log_expected_improvement
+) -> FloatArray:
     """Log expected improvement (m,) over the best finished run; the mean itself without one."""
     if throughput.best is None:
         return throughput.mean
     best = float(throughput.mean[throughput.best])
-    return log_expected_improvement(throughput.mean, throughput.gain_std(), best)
-
-
-def _log_hope(throughput: Posterior) -> FloatArray:
-    """As `_log_gain`, for a belief that may be wrong by more than it says."""
-    if throughput.best is None:
-        return throughput.mean
-    best = float(throughput.mean[throughput.best])
-    return log_expected_improvement_t(throughput.mean, throughput.gain_std(), best, dof=_DOF)
+    return improvement(throughput.mean, throughput.gain_std(), best)

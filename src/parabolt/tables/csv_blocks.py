@@ -22,6 +22,7 @@ _CELL = rb'(?:"[^"]*+(?:""[^"]*+)*+"?+)?+[^,\r\n]*+'
 _ROW = rb"%b(?:,%b)*+(?:\r\n|\n|\r)" % (_CELL, _CELL)
 _FIRST_ROW = re.compile(_ROW)
 _WHOLE_ROWS = re.compile(b"(?:%b)*+" % _ROW)
+#: A row that is longer than so many blocks is taken for a quote that nothing closes.
 _N_BLOCKS_IN_A_ROW = 4
 
 

@@ -185,7 +185,7 @@ def _talking(what: str) -> Iterator[None]:
         yield
     except (OSError, ValueError, RuntimeError) as error:
         raise TableError(f"cannot {what}: {_reason(error)}") from error
-    except Exception as error:
+    except Exception as error:  # only what a transfer raises is told, see below
         if type(error).__module__.split(".")[0] not in _TRANSPORT:
             raise
         raise TableError(f"cannot {what}: {_reason(error)}") from error
