@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import rankdata, spearmanr
 
-from parabolt.costmodel.calibration import Calibration
-from parabolt.costmodel.evidence import Evidence, pooled
-from parabolt.costmodel.likelihood import log_sum
+from parabolt.costmodel.calibration.calibration import Calibration
+from parabolt.costmodel.calibration.evidence import Evidence, pooled
+from parabolt.costmodel.calibration.likelihood import log_sum
 from parabolt.costmodel.predictor import CostModel
 from parabolt.instances.catalogue import load_instance
 from parabolt.instances.specs import Cluster, Instance, ModelShape, Workload

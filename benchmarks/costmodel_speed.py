@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parabolt.costmodel.calibration import Calibration
-from parabolt.costmodel.evidence import Evidence
+from parabolt.costmodel.calibration.calibration import Calibration
+from parabolt.costmodel.calibration.evidence import Evidence
 from parabolt.costmodel.predictor import CostModel
 from parabolt.instances.specs import ModelShape, Workload
 from parabolt.planner.plan import make_plan

@@ -15,7 +15,7 @@ import timeit
 import numpy as np
 
 import parabolt
-import parabolt.optimizers.logeic
+import parabolt.optimizers.published.logeic
 from parabolt.problems.tabular import TabularProblem
 from parabolt.tables.sources import load_table
 

@@ -15,7 +15,7 @@ LAYERS = (
     ("outcome", "lock"),
     ("space",),
     ("instances",),
-    ("tables", "costmodel"),
+    ("tables", "costmodel", "frameworks", "trainer"),
     ("problems", "optimizers", "planner"),
     ("experiments", "trials", "testing"),
     ("analysis",),

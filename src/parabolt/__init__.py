@@ -18,8 +18,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parabolt.costmodel.calibration import Calibration
-    from parabolt.costmodel.evidence import Evidence
+    from parabolt.costmodel.calibration.calibration import Calibration
+    from parabolt.costmodel.calibration.evidence import Evidence
     from parabolt.costmodel.predictor import CostModel
     from parabolt.errors import (
         CandidatesExhaustedError,
@@ -66,8 +66,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "TableError",
         "UnknownNameError",
     ),
-    "costmodel.calibration": ("Calibration",),
-    "costmodel.evidence": ("Evidence",),
+    "costmodel.calibration.calibration": ("Calibration",),
+    "costmodel.calibration.evidence": ("Evidence",),
     "costmodel.predictor": ("CostModel",),
     "instances.catalogue": ("instance_names", "load_instance"),
     "instances.search_space": ("SearchSpace",),

@@ -6,7 +6,7 @@ from parabolt.space.configuration import Configuration
 from parabolt.trials import records
 from parabolt.trials.attempt import Attempt
 from parabolt.trials.journal import Journal
-from parabolt.trials.verdict import Verdict
+from parabolt.trials.endings.verdict import Verdict
 
 
 def test_a_report_says_what_the_journal_says(tmp_path):

@@ -16,7 +16,7 @@ from parabolt.outcome import Outcome
 from parabolt.space.configuration import Configuration
 from parabolt.trials.records import History, Trial
 from parabolt.trials.session import Progress
-from parabolt.trials.spec_file import load_spec, parse_spec
+from parabolt.trials.spec.file import load_spec, parse_spec
 
 ROOT = Path(__file__).parents[2]
 COMMAND = Path(sys.executable).with_name("parabolt")
@@ -152,5 +152,5 @@ def test_the_demonstration(tmp_path):
     assert time.monotonic() - start < 300
     assert "took over the lock of process" in done.stdout
     assert "ended what trial 4 had left running" in done.stdout
-    assert "launch command: python -m parabolt.trials.trainer" in done.stdout
+    assert "launch command: python -m parabolt.trainer" in done.stdout
     assert "evidence: 12 trials" in done.stdout

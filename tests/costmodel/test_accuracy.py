@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import rankdata, spearmanr
 
 import parabolt
-from parabolt.costmodel.calibration import Calibration
-from parabolt.costmodel.evidence import Evidence
+from parabolt.costmodel.calibration.calibration import Calibration
+from parabolt.costmodel.calibration.evidence import Evidence
 from parabolt.costmodel.predictor import CostModel
 
 

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parabolt
-from parabolt.costmodel.calibration import Calibration
-from parabolt.costmodel.calibration_file import load_calibration, save_calibration
-from parabolt.costmodel.evidence import Evidence, pooled
-from parabolt.costmodel.failure import fit_failures
-from parabolt.costmodel.likelihood import log_sum, memory_residuals
+from parabolt.costmodel.calibration.calibration import Calibration
+from parabolt.costmodel.calibration.file import load_calibration, save_calibration
+from parabolt.costmodel.calibration.evidence import Evidence, pooled
+from parabolt.costmodel.calibration.failure import fit_failures
+from parabolt.costmodel.calibration.likelihood import log_sum, memory_residuals
 from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import ObservationError, TableError
 from parabolt.outcome import SOURCES, Outcome, Outcomes, Source

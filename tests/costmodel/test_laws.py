@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parabolt.costmodel.layout import Layout, bubble
-from parabolt.costmodel.memory import MEMORY_TERMS, memory_features
+from parabolt.costmodel.terms.memory import MEMORY_TERMS, memory_features
 from parabolt.costmodel.predictor import CostModel
 from parabolt.costmodel.setting import Setting
 from parabolt.costmodel.step_time import TIME_TERMS

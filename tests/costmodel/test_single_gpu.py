@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from parabolt.costmodel.calibration import Calibration
+from parabolt.costmodel.calibration.calibration import Calibration
 from parabolt.costmodel.layout import Layout
-from parabolt.costmodel.memory import MEMORY_TERMS
+from parabolt.costmodel.terms.memory import MEMORY_TERMS
 from parabolt.costmodel.predictor import CostModel
 from parabolt.costmodel.setting import Setting, n_parameters
 from parabolt.costmodel.step_time import TIME_TERMS

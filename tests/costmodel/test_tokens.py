@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import parabolt
-from parabolt.costmodel.evidence import Evidence
-from parabolt.costmodel.tokens import with_inferred_tokens
+from parabolt.costmodel.calibration.evidence import Evidence
+from parabolt.costmodel.calibration.tokens import with_inferred_tokens
 from parabolt.errors import InstanceError
 from parabolt.problems.simulated import SimulatedProblem
 

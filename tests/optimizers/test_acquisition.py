@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad, trapezoid
 from scipy.stats import t
 
-from parabolt.optimizers.acquisition import (
+from parabolt.optimizers.gp.acquisition import (
     log_expected_improvement,
     log_expected_improvement_t,
     log_probability_feasible,

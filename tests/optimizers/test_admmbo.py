@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 import parabolt
-from parabolt.optimizers.admm import AdmmState, best_in_data, feasibility_improvement
+from parabolt.optimizers.published.admm import AdmmState, best_in_data, feasibility_improvement
 from parabolt.outcome import Outcome
 
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from parabolt.optimizers.feasibility_model import _kernel, failure_probability
+from parabolt.optimizers.physics.feasibility_model import _kernel, failure_probability
 
 INPUTS = np.array([[0.0], [0.2], [1.0], [4.0], [8.0]])
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parabolt
-from parabolt.optimizers.gp import GaussianProcess, Hyperparameters, Standardization
-from parabolt.optimizers.gp_fit import MIN_LENGTHSCALE, MIN_NOISE, LogPosterior, fit_gp
+from parabolt.optimizers.gp.gp import GaussianProcess, Hyperparameters, Standardization
+from parabolt.optimizers.gp.fit import MIN_LENGTHSCALE, MIN_NOISE, LogPosterior, fit_gp
 
 
 def observations(name="pco32", n=40, seed=0):
@@ -178,7 +178,7 @@ def test_conditioning_is_a_fit_with_more_data_at_the_same_parameters():
 
 def test_a_fit_that_fails_falls_back_and_says_so(monkeypatch):
     """A line search that ends in NaN can't be had from real data."""
-    import parabolt.optimizers.gp_fit as gp_module
+    import parabolt.optimizers.gp.fit as gp_module
 
     class Failed:
         fun, x = float("nan"), np.full(9, np.nan)

@@ -5,8 +5,8 @@ import torch
 
 import parabolt
 from parabolt.errors import OptionError
-from parabolt.optimizers.gp import GaussianProcess, Hyperparameters
-from parabolt.optimizers.kernels import KERNELS, cholesky_root, kernel_matrix
+from parabolt.optimizers.gp.gp import GaussianProcess, Hyperparameters
+from parabolt.optimizers.gp.kernels import KERNELS, cholesky_root, kernel_matrix
 
 PEERS = {
     "rbf": lambda d: gpytorch.kernels.RBFKernel(ard_num_dims=d),
@@ -41,7 +41,7 @@ def test_root_of_a_singular_covariance():
 
 
 def test_prediction_in_blocks_is_prediction_at_once(monkeypatch):
-    import parabolt.optimizers.gp as gp_module
+    import parabolt.optimizers.gp.gp as gp_module
 
     rng = np.random.default_rng(0)
     X, y, points = rng.random((9, 3)), rng.random(9), rng.random((101, 3))

@@ -8,7 +8,7 @@ from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 import parabolt
-from parabolt.optimizers.knowledge_gradient import contenders, expected_maximum
+from parabolt.optimizers.published.knowledge_gradient import contenders, expected_maximum
 from parabolt.outcome import Outcome
 
 Y = norm.ppf(np.arange(1, 10) / 10)
@@ -70,7 +70,7 @@ def brute_force(f, c, x):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_choice_and_values_are_those_of_brute_force(seed, monkeypatch):
-    import parabolt.optimizers.ckg as ckg
+    import parabolt.optimizers.published.ckg as ckg
 
     optimizer, values = small(seed=seed), []
     real = ckg.knowledge_gradient
@@ -126,7 +126,7 @@ def test_no_outcome_makes_an_excluded_candidate_one_of_the_best_two(seed):
 
 
 def test_leaving_candidates_out_changes_no_value(monkeypatch):
-    import parabolt.optimizers.ckg as ckg
+    import parabolt.optimizers.published.ckg as ckg
 
     problem = parabolt.ImputedProblem(parabolt.load_problem("pco32"))
     optimizer = parabolt.make_optimizer("ckg", problem.space, seed=0)

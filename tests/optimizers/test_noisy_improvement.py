@@ -10,7 +10,7 @@ from botorch.models.transforms import Standardize
 from botorch.sampling.normal import SobolQMCNormalSampler
 
 import parabolt
-from parabolt.optimizers.noisy_improvement import log_noisy_constrained_ei
+from parabolt.optimizers.published.noisy_improvement import log_noisy_constrained_ei
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +96,8 @@ def test_is_ei_over_the_sampled_best_written_out(case):
 
 def test_certain_observations_give_plain_ei():
     """Where noise is nil, the best value is known and noisy EI is EI."""
-    from parabolt.optimizers.acquisition import log_expected_improvement
-    from parabolt.optimizers.gp import GaussianProcess, Hyperparameters
+    from parabolt.optimizers.gp.acquisition import log_expected_improvement
+    from parabolt.optimizers.gp.gp import GaussianProcess, Hyperparameters
 
     rng = np.random.default_rng(0)
     X, y = rng.random((8, 2)), rng.random(8)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 import parabolt
-from parabolt.costmodel.evidence import Evidence
+from parabolt.costmodel.calibration.evidence import Evidence
 from parabolt.outcome import OOM_MARGIN, Outcome, Source, Status
 from parabolt.problems.simulated import SimulatedProblem
 

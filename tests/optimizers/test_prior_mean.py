@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parabolt
-from parabolt.optimizers.gp import GaussianProcess, Standardization
-from parabolt.optimizers.gp_fit import GPOptions, LogPosterior, fit_gp
-from parabolt.optimizers.prior_mean import MemoryMean, ThroughputMean
+from parabolt.optimizers.gp.gp import GaussianProcess, Standardization
+from parabolt.optimizers.gp.fit import GPOptions, LogPosterior, fit_gp
+from parabolt.optimizers.gp.prior_mean import MemoryMean, ThroughputMean
 
 
 def inputs(name):
@@ -127,7 +127,7 @@ def test_conditioning_keeps_the_mean():
 
 def test_a_failed_fit_gives_way_to_a_constant_mean(monkeypatch):
     """A line search that ends in NaN can't be had from real data."""
-    import parabolt.optimizers.gp_fit as gp_fit
+    import parabolt.optimizers.gp.fit as gp_fit
 
     real = gp_fit.minimize
 

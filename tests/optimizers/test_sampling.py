@@ -8,10 +8,10 @@ from botorch.models.transforms import Standardize
 from scipy.stats import ks_2samp
 
 import parabolt
-from parabolt.optimizers.gp import GaussianProcess, Hyperparameters
-from parabolt.optimizers.kernels import kernel_matrix
-from parabolt.optimizers.product_set import ProductSet
-from parabolt.optimizers.sampling import draw_by_cholesky, draw_by_update
+from parabolt.optimizers.gp.gp import GaussianProcess, Hyperparameters
+from parabolt.optimizers.gp.kernels import kernel_matrix
+from parabolt.optimizers.gp.product_set import ProductSet
+from parabolt.optimizers.gp.sampling import draw_by_cholesky, draw_by_update
 from parabolt.outcome import Outcome
 
 
@@ -140,7 +140,7 @@ def test_cmes_values_are_those_of_its_equation():
 
 
 def test_thompson_sampling_falls_back_to_the_least_violation():
-    from parabolt.optimizers.cts import best_sampled
+    from parabolt.optimizers.published.cts import best_sampled
 
     f = np.array([0.1, 0.5, 0.4, 0.9])
     assert best_sampled(f, np.array([-0.1, -0.2, 0.0, 0.1])) == 1

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 import parabolt
-from parabolt.costmodel.belief import Belief
-from parabolt.optimizers.structure import structure_inputs
-from parabolt.optimizers.throughput_model import Residual, ThroughputModel
+from parabolt.costmodel.calibration.belief import Belief
+from parabolt.optimizers.physics.structure import structure_inputs
+from parabolt.optimizers.physics.throughput_model import Residual, ThroughputModel
 
 
 def small_model(n=12, k=3, seed=0):

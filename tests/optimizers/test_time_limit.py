@@ -76,7 +76,7 @@ def test_is_recorded_with_the_run(tmp_path):
 
 def test_failed_fits_are_recorded_with_the_run(monkeypatch, tmp_path):
     """A line search that ends in NaN can't be had from real data."""
-    import parabolt.optimizers.gp_fit as gp_fit
+    import parabolt.optimizers.gp.fit as gp_fit
 
     class Failed:
         fun, x = float("nan"), np.full(9, np.nan)

@@ -2,7 +2,7 @@ import pytest
 
 from parabolt.instances.models import load_model
 from parabolt.instances.specs import Workload
-from parabolt.planner.frameworks.registry import FRAMEWORKS, launches
+from parabolt.frameworks.registry import FRAMEWORKS, launches
 from parabolt.planner.request import parse_cluster, plan_instance
 from parabolt.space.configuration import Configuration
 

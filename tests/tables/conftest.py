@@ -14,7 +14,7 @@ import parabolt
 from parabolt.instances.catalogue import instance_text, load_instance
 from parabolt.instances.search_space import SearchSpace
 from parabolt.space.knobs import ZERO_STAGES
-from parabolt.tables.publishing import build
+from parabolt.tables.publishing.build import build
 from parabolt.tables.schema import context_values, table_columns
 from parabolt.tables.table import Table
 

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from parabolt.errors import TableError
 from parabolt.instances.catalogue import load_instance
-from parabolt.tables import csv_blocks, reading
-from parabolt.tables.reading import open_table
+from parabolt.tables.reading import csv_blocks, reader
+from parabolt.tables.reading.reader import open_table
 from parabolt.tables.table import Table
-from parabolt.tables.verification import verify
+from parabolt.tables.checks.verification import verify
 
 INSTANCE = load_instance("pco64")
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(reading, "_CSV_BLOCK_BYTES", 4096)
-    monkeypatch.setattr(reading, "_PARQUET_BATCH_ROWS", 17)
+    monkeypatch.setattr(reader, "_CSV_BLOCK_BYTES", 4096)
+    monkeypatch.setattr(reader, "_PARQUET_BATCH_ROWS", 17)
 
 
 def summary(path):
@@ -53,7 +53,7 @@ def test_findings_and_facts_do_not_depend_on_the_blocks(original, tmp_path, monk
     path.write_text("\n".join([*lines, ""]))
     whole = summary(path)
     assert len(list(open_table(path).batches())) == 2
-    monkeypatch.setattr(reading, "_CSV_BLOCK_BYTES", 4096)
+    monkeypatch.setattr(reader, "_CSV_BLOCK_BYTES", 4096)
     assert len(list(open_table(path).batches())) > 30
     assert summary(path) == whole
     assert {rule for _, _, rule, _ in whole[0]} >= {"row_width", "context", "type", "distinct"}
@@ -89,10 +89,10 @@ def test_numbers_of_rows_with_line_breaks_in_their_cells(original, tmp_path, sma
 LEAVE_EARLY = """
 import sys
 from pathlib import Path
-from parabolt.tables import reading
-reading._CSV_BLOCK_BYTES = 5000
+from parabolt.tables.reading import reader
+reader._CSV_BLOCK_BYTES = 5000
 for n_read in range(30):
-    batches = reading.open_table(Path(sys.argv[1])).batches()
+    batches = reader.open_table(Path(sys.argv[1])).batches()
     for _ in range(n_read % 10 + 1):
         next(batches)
 """
@@ -120,7 +120,7 @@ def test_rows_are_those_of_another_reader(tmp_path_factory, lines, end, is_ended
     path = tmp_path_factory.getbasetemp() / "law.csv"
     path.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_CSV_BLOCK_BYTES", n_bytes)
+        patch.setattr(reader, "_CSV_BLOCK_BYTES", n_bytes)
         patch.setattr(csv_blocks, "_N_BLOCKS_IN_A_ROW", 10**9)
         batches = list(open_table(path).batches())
     header, *expected = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
@@ -156,7 +156,7 @@ def test_unreadable_blocks(tmp_path, small_blocks, content, message):
 def test_old_row_ends_byte_order_marks_and_blank_lines(tmp_path, monkeypatch, content):
     (tmp_path / "a.csv").write_bytes(content)
     for n_bytes in (1, 2, 3, 4, 100):
-        monkeypatch.setattr(reading, "_CSV_BLOCK_BYTES", n_bytes)
+        monkeypatch.setattr(reader, "_CSV_BLOCK_BYTES", n_bytes)
         monkeypatch.setattr(csv_blocks, "_N_BLOCKS_IN_A_ROW", 100)
         assert open_table(tmp_path / "a.csv").read().to_pylist() == [
             {"a": "1", "b": "2"}, {"a": "3", "b": "4"},

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parabolt.instances.catalogue import load_instance
-from parabolt.tables.consistency import check_consistency
-from parabolt.tables.conversion import convert
-from parabolt.tables.number_lists import parse_number_lists
+from parabolt.tables.checks.consistency import check_consistency
+from parabolt.tables.reading.conversion import convert
+from parabolt.tables.reading.number_lists import parse_number_lists
 
 INSTANCE = load_instance("pco32")
 

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from parabolt.instances.catalogue import load_instance
-from parabolt.tables.conversion import convert
+from parabolt.tables.reading.conversion import convert
 
 INSTANCE = load_instance("pco32")
 

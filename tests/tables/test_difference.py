@@ -4,7 +4,7 @@ import pytest
 
 import parabolt
 from parabolt.errors import OptionError
-from parabolt.tables.difference import difference
+from parabolt.tables.checks.difference import difference
 from parabolt.tables.table import Table
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import parabolt
 from parabolt.errors import MissingDependencyError, OptionError, TableError
-from parabolt.tables.hub import PUBLISHED, HubAddress, Upload, fetch, push
+from parabolt.tables.publishing.hub import PUBLISHED, HubAddress, Upload, fetch, push
 
 REPO = "Glow-AI/pco32_tabular_data"
 ADDRESS = HubAddress(REPO, "v0.1.0")

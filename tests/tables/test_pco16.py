@@ -9,7 +9,7 @@ from parabolt.experiments.run import RunKey, execute
 from parabolt.instances.catalogue import load_instance
 from parabolt.problems.registry import load_problem
 from parabolt.space.configuration import Configuration
-from parabolt.tables.card import parse_card
+from parabolt.tables.publishing.card import parse_card
 from parabolt.tables.schema import context_values, table_columns
 from parabolt.tables.sources import locate
 

@@ -9,7 +9,7 @@ import parabolt
 from parabolt.instances.search_space import SearchSpace
 from parabolt.tables.sources import locate
 from parabolt.tables.table import Table
-from parabolt.trials.spec_file import load_spec
+from parabolt.trials.spec.file import load_spec
 
 FOLDER = Path(__file__).parents[2] / "data" / "pco4-cpu"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import parabolt
 from parabolt.instances.catalogue import instance_text, load_instance
-from parabolt.tables.publishing import build
+from parabolt.tables.publishing.build import build
 from parabolt.tables.table import Table
 
 INSTANCE = load_instance("pco32")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from parabolt.trials.spec_file import parse_spec
+from parabolt.trials.spec.file import parse_spec
 
 SCRIPT = Path(__file__).parent / "scripted.py"
 

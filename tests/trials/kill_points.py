@@ -17,10 +17,10 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 from parabolt.trials import journal
 from parabolt.trials.attempt import AttemptRunner
 from parabolt.trials.journal import read_journal
-from parabolt.trials.local import _marked_processes
+from parabolt.trials.launchers.local import _marked_processes
 from parabolt.trials.records import History
 from parabolt.trials.session import JOURNAL
-from parabolt.trials.spec_file import parse_spec
+from parabolt.trials.spec.file import parse_spec
 from parabolt.trials.tune import tune
 
 PROGRAM = r"""

@@ -6,7 +6,7 @@ from parabolt.errors import LaunchError
 from parabolt.outcome import Status
 from parabolt.space.configuration import Configuration
 from parabolt.trials.attempt import AttemptRunner
-from parabolt.trials.local import LocalLauncher
+from parabolt.trials.launchers.local import LocalLauncher
 from parabolt.trials.tune import tune
 
 #: Four ranks as processes, each with a log; `fault` says what happens. No sleep but in `hang`.

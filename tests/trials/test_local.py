@@ -8,7 +8,7 @@ import pytest
 from parabolt.outcome import Status
 from parabolt.space.configuration import Configuration
 from parabolt.trials.attempt import AttemptRunner
-from parabolt.trials.local import LocalLauncher, _marked_processes
+from parabolt.trials.launchers.local import LocalLauncher, _marked_processes
 
 CONFIGURATION = Configuration(dp=4, tp=4, bucket=64)
 #: Ends when it is told to by SIGTERM only after it has left a grandchild in a session of its own.

@@ -15,7 +15,7 @@ from parabolt.outcome import Status
 from parabolt.space.configuration import Configuration
 from parabolt.trials.attempt import AttemptRunner
 from parabolt.trials.session import make_launcher
-from parabolt.trials.slurm import SlurmLauncher
+from parabolt.trials.launchers.slurm import SlurmLauncher
 from parabolt.trials.tune import tune
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("slurm_cluster")]
@@ -196,7 +196,7 @@ def test_the_reference_trainer_under_torchrun_on_two_nodes(make_spec, tmp_path):
     """One torchrun per node, which meet by the variables that the batch script sets."""
     command = [
         sys.executable, "-m", "torch.distributed.run", "--nproc-per-node={gpus_per_host}",
-        "-m", "parabolt.trials.trainer", "--configuration={configuration}", "--steps={steps}",
+        "-m", "parabolt.trainer", "--configuration={configuration}", "--steps={steps}",
         "--n-layers={n_layers}", "--hidden-size={hidden_size}", "--batch-size={batch_size}",
     ]  # fmt: skip
     sections = (

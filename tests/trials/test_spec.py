@@ -2,8 +2,8 @@ import pytest
 
 from parabolt.errors import SpecError
 from parabolt.space.configuration import Configuration
-from parabolt.trials.spec_file import load_spec, parse_spec
-from parabolt.trials.template import Template, field_values
+from parabolt.trials.spec.file import load_spec, parse_spec
+from parabolt.trials.spec.template import Template, field_values
 
 SPEC = """
 instance = "pco16"

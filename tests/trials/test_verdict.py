@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from parabolt.outcome import Status
-from parabolt.trials.evidence import Evidence, Log, rank_of, read_logs, signal_name
-from parabolt.trials.verdict import decide
+from parabolt.trials.endings.evidence import Evidence, Log, rank_of, read_logs, signal_name
+from parabolt.trials.endings.verdict import decide
 
 FOLDER = Path(__file__).parent / "endings"
 ENDINGS = [

@@ -15,8 +15,8 @@ from parabolt.planner.trials_file import read_trials
 from parabolt.tables.sources import load_table
 
 if TYPE_CHECKING:
-    from parabolt.costmodel.evidence import Evidence
-    from parabolt.optimizers.parabolt import ParaboltOptimizer
+    from parabolt.costmodel.calibration.evidence import Evidence
+    from parabolt.optimizers.physics.parabolt import ParaboltOptimizer
     from parabolt.space.configuration import Configuration
 
 
@@ -65,7 +65,7 @@ def suggest(
 
 
 def _evidence(name: str) -> Evidence:
-    from parabolt.costmodel.evidence import Evidence
+    from parabolt.costmodel.calibration.evidence import Evidence
 
     table = load_table(name)
     return Evidence(table.instance, table.space.encoded, table.outcomes)

@@ -11,7 +11,7 @@ from parabolt.cli.output import Json, console, print_json
 from parabolt.cli.trial_view import print_result, result_as_json, watching
 from parabolt.instances.search_space import SearchSpace
 from parabolt.outcome import Status
-from parabolt.trials.spec_file import load_spec
+from parabolt.trials.spec.file import load_spec
 from parabolt.trials.sweep import EXPORT
 from parabolt.trials.sweep import sweep as run_sweep
 

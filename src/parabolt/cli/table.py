@@ -12,18 +12,18 @@ from rich.table import Table as Grid
 from parabolt.cli.output import Json, console, print_json
 from parabolt.errors import TableError
 from parabolt.instances.catalogue import instance_text, load_instance
-from parabolt.tables.difference import difference
-from parabolt.tables.hub import PUBLISHED, Upload
-from parabolt.tables.hub import push as push_to_hub
-from parabolt.tables.publishing import CARD_FILE, DATA_FILE, INSTANCE_FILE
-from parabolt.tables.publishing import build as build_folder
-from parabolt.tables.reading import UNVERSIONED
+from parabolt.tables.checks.difference import difference
+from parabolt.tables.publishing.hub import PUBLISHED, Upload
+from parabolt.tables.publishing.hub import push as push_to_hub
+from parabolt.tables.publishing.build import CARD_FILE, DATA_FILE, INSTANCE_FILE
+from parabolt.tables.publishing.build import build as build_folder
+from parabolt.tables.reading.reader import UNVERSIONED
 from parabolt.tables.sources import is_name, load_table, locate
 
 if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
-    from parabolt.tables.difference import TableDifference
-    from parabolt.tables.verification import Verification
+    from parabolt.tables.checks.difference import TableDifference
+    from parabolt.tables.checks.verification import Verification
 
 app = typer.Typer(help="Build, check, fetch, compare and publish tables.", no_args_is_help=True)
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from parabolt.cli.output import outcome_as_json
-from parabolt.trials.template import TRIAL_FIELDS
+from parabolt.trials.spec.template import TRIAL_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from parabolt.trials.records import History, Trial
     from parabolt.trials.session import Progress
-    from parabolt.trials.spec import Spec
+    from parabolt.trials.spec.spec import Spec
 
 #: Trials and messages that are shown at once.
 _N_TRIALS, _N_MESSAGES = 12, 4

@@ -9,7 +9,7 @@ import typer
 
 from parabolt.cli.output import Json, console, print_json
 from parabolt.cli.trial_view import print_result, result_as_json, watching
-from parabolt.trials.spec_file import load_spec
+from parabolt.trials.spec.file import load_spec
 from parabolt.trials.tune import tune as run_tuning
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, ndtri
 
-from parabolt.costmodel.calibration import Calibration
-from parabolt.costmodel.crash import crash_features
-from parabolt.costmodel.evidence import sizes_of
+from parabolt.costmodel.calibration.calibration import Calibration
+from parabolt.costmodel.terms.crash import crash_features
+from parabolt.costmodel.calibration.evidence import sizes_of
 from parabolt.costmodel.explanation import Explanation
-from parabolt.costmodel.failure import oom_probability
+from parabolt.costmodel.calibration.failure import oom_probability
 from parabolt.costmodel.layout import Layout
-from parabolt.costmodel.likelihood import log_sum
-from parabolt.costmodel.memory import (
+from parabolt.costmodel.calibration.likelihood import log_sum
+from parabolt.costmodel.terms.memory import (
     GB,
     MEMORY_TERMS,
     active_features,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parabolt.costmodel import communication, compute
-from parabolt.costmodel.term import Term
+from parabolt.costmodel.terms import communication, compute
+from parabolt.costmodel.terms.term import Term
 
 if TYPE_CHECKING:
     from parabolt.costmodel.layout import Layout

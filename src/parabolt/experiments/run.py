@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parabolt.costmodel.evidence import Evidence
+from parabolt.costmodel.calibration.evidence import Evidence
 from parabolt.errors import CandidatesExhaustedError
 from parabolt.optimizers.registry import make_optimizer
 from parabolt.problems.imputation import ImputedProblem

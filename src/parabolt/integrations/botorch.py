@@ -29,7 +29,7 @@ from parabolt.outcome import OOM, SOURCES, Source
 from parabolt.problems.imputation import impute_throughput
 from parabolt.problems.registry import load_problem
 from parabolt.problems.snapping import SNAP_TOLERANCE
-from parabolt.tables.hub import PUBLISHED
+from parabolt.tables.publishing.hub import PUBLISHED
 
 try:
     import torch

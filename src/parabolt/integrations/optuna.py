@@ -13,7 +13,7 @@ import numpy as np
 
 from parabolt.errors import MissingDependencyError
 from parabolt.integrations.box import CandidateBox
-from parabolt.optimizers.optuna_study import OptunaOptimizer
+from parabolt.optimizers.published.optuna_study import OptunaOptimizer
 
 try:
     import optuna

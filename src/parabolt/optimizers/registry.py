@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 #: Name to module and class; imported only when asked for.
 OPTIMIZERS: dict[str, str] = {
-    "parabolt": "parabolt.optimizers.parabolt:ParaboltOptimizer",
-    "random": "parabolt.optimizers.random:RandomOptimizer",
-    "logeic": "parabolt.optimizers.logeic:LogEIC",
-    "lognei": "parabolt.optimizers.lognei:LogNEI",
-    "ucbc": "parabolt.optimizers.ucbc:UCBC",
-    "cts": "parabolt.optimizers.cts:CTS",
-    "scbo": "parabolt.optimizers.scbo:SCBO",
-    "cmes": "parabolt.optimizers.cmes:CMES",
-    "ckg": "parabolt.optimizers.ckg:CKG",
-    "admmbo": "parabolt.optimizers.admmbo:ADMMBO",
-    "lognei+prior": "parabolt.optimizers.lognei:LogNEIWithPrior",
-    "ucbc+prior": "parabolt.optimizers.ucbc:UCBCWithPrior",
-    "ckg+prior": "parabolt.optimizers.ckg:CKGWithPrior",
-    "admmbo+prior": "parabolt.optimizers.admmbo:ADMMBOWithPrior",
-    "tpe": "parabolt.optimizers.tpe:TPE",
-    "cmaes": "parabolt.optimizers.cmaes:CMAES",
+    "parabolt": "parabolt.optimizers.physics.parabolt:ParaboltOptimizer",
+    "random": "parabolt.optimizers.published.random:RandomOptimizer",
+    "logeic": "parabolt.optimizers.published.logeic:LogEIC",
+    "lognei": "parabolt.optimizers.published.lognei:LogNEI",
+    "ucbc": "parabolt.optimizers.published.ucbc:UCBC",
+    "cts": "parabolt.optimizers.published.cts:CTS",
+    "scbo": "parabolt.optimizers.published.scbo:SCBO",
+    "cmes": "parabolt.optimizers.published.cmes:CMES",
+    "ckg": "parabolt.optimizers.published.ckg:CKG",
+    "admmbo": "parabolt.optimizers.published.admmbo:ADMMBO",
+    "lognei+prior": "parabolt.optimizers.published.lognei:LogNEIWithPrior",
+    "ucbc+prior": "parabolt.optimizers.published.ucbc:UCBCWithPrior",
+    "ckg+prior": "parabolt.optimizers.published.ckg:CKGWithPrior",
+    "admmbo+prior": "parabolt.optimizers.published.admmbo:ADMMBOWithPrior",
+    "tpe": "parabolt.optimizers.published.tpe:TPE",
+    "cmaes": "parabolt.optimizers.published.cmaes:CMAES",
 }
 
 #: Other libraries' optimizers, each with an extra of its own; they stand above this layer, so

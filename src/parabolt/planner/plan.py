@@ -9,7 +9,7 @@ import numpy as np
 
 from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import OptionError
-from parabolt.planner.frameworks.registry import launches
+from parabolt.frameworks.registry import launches
 from parabolt.planner.request import n_micro_batches, plan_rules
 from parabolt.space.configuration import Configuration
 from parabolt.space.knobs import KNOBS
@@ -17,13 +17,13 @@ from parabolt.space.lattice import enumerate_lattice
 from parabolt.space.rules import Sizes
 
 if TYPE_CHECKING:
-    from parabolt.costmodel.calibration import Calibration
-    from parabolt.costmodel.evidence import Evidence
+    from parabolt.costmodel.calibration.calibration import Calibration
+    from parabolt.costmodel.calibration.evidence import Evidence
     from parabolt.costmodel.explanation import Explanation
     from parabolt.costmodel.predictor import Prediction
     from parabolt.instances.specs import Instance
     from parabolt.outcome import IntArray
-    from parabolt.planner.frameworks.launch import Launch
+    from parabolt.frameworks.launch import Launch
 
 #: Candidates whose uncertainty is worked out: this many times those asked for, best first.
 _SHORTLIST = 20

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parabolt.costmodel.evidence import Evidence
+from parabolt.costmodel.calibration.evidence import Evidence
 from parabolt.errors import InvalidConfigurationError, ParaboltError, TableError
 from parabolt.outcome import Outcome, Outcomes, Source, Status
 from parabolt.space.configuration import Configuration

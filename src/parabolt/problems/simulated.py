@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import expit
 
-from parabolt.costmodel.calibration import Calibration
-from parabolt.costmodel.crash import crash_features
+from parabolt.costmodel.calibration.calibration import Calibration
+from parabolt.costmodel.terms.crash import crash_features
 from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import OptionError
 from parabolt.instances.search_space import SearchSpace

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import LaunchError, SpecError
 from parabolt.outcome import OOM_MARGIN, Outcome, Source, Status
-from parabolt.trials.evidence import Evidence, rank_of, read_logs
-from parabolt.trials.launcher import LOG_VARIABLE, TRIAL_VARIABLE, Exit, Launch, StartError
+from parabolt.trials.endings.evidence import Evidence, rank_of, read_logs
+from parabolt.trials.launchers.launcher import LOG_VARIABLE, TRIAL_VARIABLE, Exit, Launch, StartError
 from parabolt.trials.measurements import (
     REPORT_VARIABLE,
     Measurements,
@@ -19,16 +19,16 @@ from parabolt.trials.measurements import (
     ReportReader,
     Statistics,
 )
-from parabolt.trials.verdict import Verdict, decide
+from parabolt.trials.endings.verdict import Verdict, decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from parabolt.space.configuration import Configuration
-    from parabolt.trials.launcher import Job, Launcher
-    from parabolt.trials.log_formats import LogFormat
-    from parabolt.trials.spec import Spec
+    from parabolt.trials.launchers.launcher import Job, Launcher
+    from parabolt.frameworks.log_format import LogFormat
+    from parabolt.trials.spec.spec import Spec
 
 #: Seconds between two looks at a running trial.
 _POLL_S = 0.25

@@ -10,9 +10,9 @@ from parabolt.outcome import Status
 from parabolt.trials import records
 from parabolt.trials.attempt import AttemptRunner
 from parabolt.trials.journal import Journal
-from parabolt.trials.local import LocalLauncher
+from parabolt.trials.launchers.local import LocalLauncher
 from parabolt.trials.records import History
-from parabolt.trials.slurm import SlurmLauncher
+from parabolt.trials.launchers.slurm import SlurmLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from parabolt.space.configuration import Configuration
     from parabolt.trials.journal import Record
-    from parabolt.trials.launcher import Launcher
+    from parabolt.trials.launchers.launcher import Launcher
     from parabolt.trials.records import Trial
-    from parabolt.trials.spec import Spec
+    from parabolt.trials.spec.spec import Spec
 
 #: So many trials set aside one after the other mean that the program is broken, not they.
 _MAX_IN_A_ROW = 5

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from parabolt.instances.specs import Instance
     from parabolt.trials.records import History, Trial
-    from parabolt.trials.spec import Spec
+    from parabolt.trials.spec.spec import Spec
 
 #: Name of the export in a sweep's folder.
 EXPORT = "sweep.csv"

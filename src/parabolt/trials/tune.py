@@ -8,7 +8,7 @@ import numpy as np
 
 from parabolt.errors import CandidatesExhaustedError, SpecError
 from parabolt.instances.search_space import SearchSpace
-from parabolt.optimizers.acquisition import log_expected_improvement
+from parabolt.optimizers.gp.acquisition import log_expected_improvement
 from parabolt.optimizers.registry import make_optimizer
 from parabolt.trials.session import Progress, Session
 from parabolt.trials.stopping import Belief
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from parabolt.outcome import FloatArray
     from parabolt.space.configuration import Configuration
     from parabolt.trials.records import History
-    from parabolt.trials.spec import Budget, Spec
+    from parabolt.trials.spec.spec import Budget, Spec
 
 
 class _Posterior(Protocol):

@@ -1,0 +1,1 @@
+"""From specifications and trials to beliefs about the coefficients."""

@@ -1,0 +1,131 @@
+"""Why runs die: the memory that is usable, and the hazard of other crashes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit, ndtr
+
+from parabolt.costmodel.calibration.likelihood import log_sum
+from parabolt.costmodel.terms.memory import active_features
+
+if TYPE_CHECKING:
+    from parabolt.costmodel.calibration.belief import Belief
+    from parabolt.costmodel.calibration.calibration import Calibration
+    from parabolt.costmodel.calibration.evidence import Trials
+    from parabolt.outcome import FloatArray
+
+#: Doubt about a measured peak when it is compared with what is usable.
+_PEAK_LOG_STD = 0.003
+_GRID = np.linspace(-3.0, 3.0, 61)
+_MAX_STEPS, _TOLERANCE, _TINY = 30, 1e-6, 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Failure:
+    """What trials say about failures.
+
+    Attributes:
+        usable: Share of a GPU's memory that a run can use.
+        usable_log_std: Standard deviation of its logarithm.
+        crash: Belief about the crash hazard.
+        blame_memory: Probability (n,) that memory was what a failed trial died of.
+    """
+
+    usable: float
+    usable_log_std: float
+    crash: Belief
+    blame_memory: FloatArray
+
+
+def oom_probability(
+    log_peak: FloatArray,
+    variance: FloatArray,
+    log_capacity: FloatArray,
+    usable: float,
+    log_std: float,
+) -> FloatArray:
+    """Probability (n,) that the peak exceeds what is usable; all logarithms are of GB."""
+    spread = np.sqrt(variance + log_std**2)
+    probability: FloatArray = ndtr((log_peak - log_capacity - np.log(usable)) / spread)
+    return probability
+
+
+def fit_failures(prior: Calibration, trials: Trials) -> Failure:
+    """Usable memory and crash hazard after trials, given the belief about memory.
+
+    The usable share is found on a grid, the hazard by Newton's method; twice in turn, as each
+    explains failures that the other need not.
+
+    Args:
+        prior: Belief before; its memory may be calibrated already.
+        trials: The trials; crashes and timeouts say nothing here.
+    """
+    belief = prior.memory
+    active = active_features(trials.memory, np.exp(belief.mean), trials.last_shares)
+    log_peak, jacobian = log_sum(active, belief.mean)
+    variance = belief.variance(jacobian) + belief.sigma**2
+    known = np.isfinite(trials.peak_memory_gb)
+    log_peak = np.where(known, np.log(np.where(known, trials.peak_memory_gb, 1.0)), log_peak)
+    variance = np.where(known, _PEAK_LOG_STD**2, variance)
+    excess, spread = log_peak - np.log(trials.capacity_gb), np.sqrt(variance)
+    log_usable, log_std, crash = np.log(prior.usable), prior.usable_log_std, prior.crash
+    for _ in range(2):
+        hazard = expit(trials.crash @ crash.mean)
+        log_usable, log_std = _usable(prior, trials, excess, spread, hazard)
+        by_memory = ndtr((excess - log_usable) / np.hypot(spread, log_std))
+        crash = _hazard(prior.crash, trials, by_memory)
+    hazard = expit(trials.crash @ crash.mean)
+    either = by_memory + (1.0 - by_memory) * hazard
+    return Failure(float(np.exp(log_usable)), log_std, crash, by_memory / (either + _TINY))
+
+
+def _usable(
+    prior: Calibration, trials: Trials, excess: FloatArray, spread: FloatArray, hazard: FloatArray
+) -> tuple[float, float]:
+    """Mean and standard deviation of the log usable share, on a grid of three prior sigmas."""
+    offsets = _GRID * prior.usable_log_std
+    shares = np.log(prior.usable) + offsets
+    by_memory = ndtr((excess[:, None] - shares) / spread[:, None])
+    survives = np.log((1.0 - by_memory[trials.is_ok]) + _TINY).sum(axis=0)
+    risk = hazard[trials.is_oom, None]
+    dies = np.log(by_memory[trials.is_oom] * (1.0 - risk) + risk + _TINY).sum(axis=0)
+    log_weight = survives + dies - 0.5 * _GRID**2
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    mean = float(weight @ shares)
+    step = _GRID[1] - _GRID[0]
+    variance = weight @ (shares - mean) ** 2 + (step * prior.usable_log_std) ** 2 / 12.0
+    return mean, float(np.sqrt(variance))
+
+
+def _hazard(prior: Belief, trials: Trials, by_memory: FloatArray) -> Belief:
+    """Posterior mode of the logistic weights, by Newton's method with expected curvature."""
+    used = trials.is_ok | trials.is_oom
+    X, ok, memory = trials.crash[used], trials.is_ok[used], by_memory[used]
+    precision = np.linalg.inv(prior.covariance)
+
+    def loss(w: FloatArray) -> float:
+        p = expit(X @ w)
+        likelihood = np.where(
+            ok, np.log1p(-p * (1.0 - 1e-12)), np.log(memory + (1 - memory) * p + _TINY)
+        )
+        return float(0.5 * (w - prior.mean) @ precision @ (w - prior.mean) - likelihood.sum())
+
+    w, last = prior.mean, loss(prior.mean)
+    curvature = precision
+    for _ in range(_MAX_STEPS):
+        p = expit(X @ w)
+        blame = np.where(ok, 0.0, (1 - memory) * p / (memory + (1 - memory) * p + _TINY))
+        gradient = X.T @ np.where(ok, -p, blame * (1.0 - p)) - precision @ (w - prior.mean)
+        share = np.where(ok, 1.0, blame)
+        curvature = (X * (p * (1.0 - p) * share)[:, None]).T @ X + precision
+        step = np.linalg.solve(curvature, gradient)
+        while (new := loss(w + step)) > last and np.abs(step).max() > _TOLERANCE:
+            step = 0.5 * step
+        if new > last - _TOLERANCE:
+            break
+        w, last = w + step, new
+    return replace(prior, mean=w, covariance=np.linalg.inv(curvature))

@@ -1,0 +1,65 @@
+"""NeMo 2: overrides of a recipe, as its command line takes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from parabolt.frameworks.launch import Launch
+
+if TYPE_CHECKING:
+    from parabolt.instances.specs import Instance
+    from parabolt.space.configuration import Configuration
+
+VERSION = "2.4 (container 25.07)"
+DOCUMENTATION = "https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/features/parallelisms.html"
+_SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
+
+
+def launch(instance: Instance, configuration: Configuration) -> Launch:
+    """Overrides for a configuration. ZeRO 0 is the distributed optimizer, 2 and 3 Megatron-FSDP."""
+    c, work, cluster = configuration, instance.workload, instance.cluster
+    strategy = "trainer.strategy"
+    flags = [
+        f"trainer.num_nodes={cluster.n_hosts}",
+        f"trainer.devices={cluster.gpus_per_host}",
+        f"{strategy}.tensor_model_parallel_size={c.tp}",
+        f"{strategy}.pipeline_model_parallel_size={c.pp}",
+        f"{strategy}.virtual_pipeline_model_parallel_size={c.chunks if c.chunks > 1 else None}",
+        f"{strategy}.context_parallel_size={c.cp}",
+        f"{strategy}.sequence_parallel={c.sp > 1}",
+        f"{strategy}.ddp.use_distributed_optimizer=True",
+        *_sharding(c),
+        f"data.seq_length={work.sequence_length}",
+        f"data.global_batch_size={work.batch_size}",
+        f"data.micro_batch_size={work.micro_batch_size or 1}",
+        *_recomputation(instance, c),
+    ]
+    return Launch("NeMo", VERSION, DOCUMENTATION, tuple(flags))
+
+
+def _sharding(c: Configuration) -> list[str]:
+    ddp = "trainer.strategy.ddp"
+    if not c.zero:
+        return []
+    return [
+        "trainer.strategy.fsdp=megatron",
+        f"{ddp}.use_megatron_fsdp=True",
+        f"{ddp}.data_parallel_sharding_strategy={_SHARDING[c.zero]}",
+        f"{ddp}.overlap_grad_reduce=True",
+        f"{ddp}.overlap_param_gather={c.zero == 3}",
+        f"{ddp}.average_in_collective=False",
+        f"{ddp}.bucket_size={c.bucket * 1_000_000}",
+    ]
+
+
+def _recomputation(instance: Instance, c: Configuration) -> list[str]:
+    work = instance.workload
+    if work.recomputation == "none":
+        return []
+    layers = 1 if work.recomputation == "layer" else instance.model.n_layers // (c.pp * c.chunks)
+    config = "model.config"
+    return [
+        f"{config}.recompute_granularity=full",
+        f"{config}.recompute_method=uniform",
+        f"{config}.recompute_num_layers={layers}",
+    ]

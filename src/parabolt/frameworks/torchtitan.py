@@ -1,0 +1,64 @@
+"""torchtitan: command-line overrides of a training configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from parabolt.frameworks.launch import Launch
+
+if TYPE_CHECKING:
+    from parabolt.instances.specs import Instance
+    from parabolt.space.configuration import Configuration
+
+VERSION = "0.2"
+DOCUMENTATION = "https://github.com/pytorch/torchtitan/blob/main/torchtitan/config/job_config.py"
+_RESHARD = {2: "never", 3: "always"}
+
+
+def launch(instance: Instance, configuration: Configuration) -> Launch:
+    """Overrides for a configuration. ZeRO 2 and 3 are FSDP2 without and with resharding."""
+    if reason := _obstacle(configuration):
+        return Launch("torchtitan", VERSION, DOCUMENTATION, reason=reason)
+    c, work = configuration, instance.workload
+    per_rank = (work.batch_size // c.dp) if c.pp > 1 else (work.micro_batch_size or 1)
+    flags = [
+        "--parallelism.data_parallel_replicate_degree 1",
+        f"--parallelism.data_parallel_shard_degree {c.dp}",
+        f"--parallelism.tensor_parallel_degree {c.tp}",
+        f"--parallelism.pipeline_parallel_degree {c.pp}",
+        f"--parallelism.context_parallel_degree {c.cp}",
+        *([f"--parallelism.fsdp_reshard_after_forward {_RESHARD[c.zero]}"] if c.zero else []),
+        *_pipeline(instance, c),
+        f"--training.seq_len {work.sequence_length}",
+        f"--training.local_batch_size {per_rank}",
+        f"--training.global_batch_size {work.batch_size}",
+        f"--activation_checkpoint.mode {'none' if work.recomputation == 'none' else 'full'}",
+    ]
+    notes = ["the gradient bucket is a block of the model, whatever `bucket` says"]
+    if work.recomputation == "chunk":
+        notes.append("recomputes layer by layer, not chunk by chunk: less memory than predicted")
+    return Launch("torchtitan", VERSION, DOCUMENTATION, tuple(flags), notes=tuple(notes))
+
+
+def _pipeline(instance: Instance, c: Configuration) -> list[str]:
+    if c.pp == 1:
+        return []
+    option = "--parallelism.pipeline_parallel"
+    return [
+        f"{option}_schedule {'1F1B' if c.chunks == 1 else 'Interleaved1F1B'}",
+        f"{option}_layers_per_stage {instance.model.n_layers // (c.pp * c.chunks)}",
+        f"{option}_first_stage_less_layers 0",
+        f"{option}_last_stage_less_layers 0",
+        f"{option}_microbatch_size {instance.workload.micro_batch_size or 1}",
+    ]
+
+
+def _obstacle(c: Configuration) -> str:
+    if c.tp > 1 and c.sp == 1:
+        return "its tensor parallelism always has sequence parallelism; sp 1 is not possible"
+    if c.zero == 0 and c.dp * c.cp > 1:
+        return (
+            "it shards either gradients and optimizer states (ZeRO 2, 3) or nothing; optimizer "
+            "states alone (ZeRO 0 here, the distributed optimizer) is not possible"
+        )
+    return ""

@@ -1,0 +1,1 @@
+"""The `parabolt` optimizer: physics with uncertain coefficients, structure and censored memory."""

@@ -1,0 +1,1 @@
+"""What is checked of a table, and how a fault is told."""

@@ -1,0 +1,97 @@
+"""From a raw sweep export to a directory that can be published: table, card and instance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from parabolt.errors import OptionError
+from parabolt.tables.publishing.card import Publication, render_card
+from parabolt.tables.reading.reader import VERSION_KEY, open_table
+from parabolt.tables.checks.verification import verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from parabolt.instances.specs import Instance
+    from parabolt.tables.reading.conversion import Block
+    from parabolt.tables.checks.verification import Verification
+
+DATA_FILE, CARD_FILE, INSTANCE_FILE = "data.parquet", "README.md", "instance.toml"
+
+
+def build(
+    sweep: Path,
+    instance: Instance,
+    folder: Path,
+    *,
+    instance_text: str,
+    version: str,
+    title: str,
+    license: str,  # noqa: A002 - the card's word
+) -> Verification:
+    """Validates a raw export and writes `data.parquet`, `README.md` and `instance.toml`.
+
+    Values are unchanged: floats bit for bit, missing, NaN and inf apart, texts as they are. Nothing
+    is left behind unless everything is in order.
+
+    Args:
+        sweep: CSV (or Parquet) export.
+        instance: The instance it was measured on.
+        folder: Where the files go; it must not hold a table yet.
+        instance_text: The instance as TOML, to be published with the table.
+        version: Version of the data, as its publisher states it.
+        title: Title of the card.
+        license: Identifier of the licence.
+
+    Returns:
+        What was checked; if it has findings, nothing was written.
+
+    Raises:
+        OptionError: If the directory holds a table already or can't be written.
+        TableError: If the export can't be read, or no run of it finished.
+    """
+    raw = open_table(sweep)
+    target = folder / DATA_FILE
+    if target.exists():
+        raise OptionError(f"{target} exists already; try another directory")
+    unfinished = target.with_suffix(".unfinished")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _Writer(unfinished, version) as writer:
+            verification = verify(raw, instance, keep=writer.write)
+        if len(verification.findings) == 0:
+            publication = Publication(title, license, sweep.name)
+            card = render_card(verification.facts, instance, verification.columns, publication)
+            (folder / CARD_FILE).write_text(card, encoding="utf-8")
+            (folder / INSTANCE_FILE).write_text(instance_text, encoding="utf-8")
+            unfinished.replace(target)
+    except OSError as error:
+        raise OptionError(f"cannot write {folder}: {error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return verification
+
+
+class _Writer:
+    """Writes blocks to one Parquet file, which is opened with the first of them."""
+
+    def __init__(self, path: Path, version: str) -> None:
+        self._path = path
+        self._version = version
+        self._file: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def write(self, block: Block) -> None:
+        if self._file is None:
+            schema = block.data.schema.with_metadata({VERSION_KEY: self._version})
+            self._file = pq.ParquetWriter(self._path, schema)
+        if block.data.num_rows:
+            self._file.write_table(block.data.replace_schema_metadata(self._file.schema.metadata))
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()

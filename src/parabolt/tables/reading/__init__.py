@@ -1,0 +1,1 @@
+"""Files to typed columns, block by block."""

@@ -1,0 +1,1 @@
+"""How a trial ended, read from exit codes, signals and logs."""

@@ -1,0 +1,1 @@
+"""What is launched, how, and how long: the spec of real trials and its file."""

@@ -1,0 +1,239 @@
+"""The spec of real trials: what to run, where, how long, and with which optimizer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shlex
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from parabolt.errors import SpecError, UnknownNameError
+from parabolt.frameworks.registry import FRAMEWORKS
+from parabolt.frameworks.log_format import LogFormat, log_format
+from parabolt.trials.spec.template import FLAGS, field_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from parabolt.instances.specs import Instance
+    from parabolt.space.configuration import Configuration
+    from parabolt.trials.stopping import StoppingRule
+    from parabolt.trials.spec.template import Template
+
+LAUNCHERS = ("local", "slurm")
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    if type(value) is not int or value < least:
+        raise SpecError(f"{name}: expected a whole number of at least {least}, got {value!r}")
+
+
+def _check_positive(name: str, value: Any) -> None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 < value < math.inf:
+        raise SpecError(f"{name}: expected a positive number, got {value!r}")
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """How one trial is run and measured.
+
+    Attributes:
+        warmup_steps: Steps before the timed ones.
+        timed_steps: Steps that count.
+        time_limit_s: Longest running time of a trial in seconds; time in a queue doesn't count.
+        retries: How often a crashed trial is run again before it is set aside.
+        memory_gb: Memory capacity of a GPU in GB; None takes the instance's.
+        log_format: `report` for the protocol, the name of a built-in log format, or `patterns`.
+        patterns: Regular expressions for `patterns`; see `parabolt.frameworks.log_format`.
+    """
+
+    warmup_steps: int = 2
+    timed_steps: int = 10
+    time_limit_s: float = 1800.0
+    retries: int = 1
+    memory_gb: float | None = None
+    log_format: str = "report"
+    patterns: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_whole("warmup_steps", self.warmup_steps, 0)
+        _check_whole("timed_steps", self.timed_steps, 1)
+        _check_whole("retries", self.retries, 0)
+        _check_positive("time_limit_s", self.time_limit_s)
+        if self.memory_gb is not None:
+            _check_positive("memory_gb", self.memory_gb)
+        if (self.log_format == "patterns") != bool(self.patterns):
+            raise SpecError('patterns: expected with log_format = "patterns" and only with it')
+        self.parser()
+
+    def parser(self) -> LogFormat | None:
+        """The log format; None where the program reports by the protocol."""
+        if self.log_format == "report":
+            return None
+        return LogFormat(self.patterns) if self.patterns else log_format(self.log_format)
+
+    @property
+    def steps(self) -> int:
+        """Warm-up and timed steps."""
+        return self.warmup_steps + self.timed_steps
+
+
+@dataclass(frozen=True)
+class LauncherSpec:
+    """Where trials run.
+
+    Attributes:
+        kind: `local` or `slurm`.
+        gpus: Local only: numbers of the GPUs to use, as `CUDA_VISIBLE_DEVICES`.
+        working_directory: Where the command runs; relative to the spec.
+        options: Slurm only: further options of sbatch, such as `--partition=gpu`.
+    """
+
+    kind: str = "local"
+    gpus: tuple[int, ...] | None = None
+    working_directory: str = "."
+    options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in LAUNCHERS:
+            raise SpecError(f"kind: expected one of {', '.join(LAUNCHERS)}, got {self.kind!r}")
+        if self.gpus is not None and (self.kind != "local" or not self.gpus):
+            raise SpecError("gpus: expected numbers, and only with the local launcher")
+        if self.options and self.kind != "slurm":
+            raise SpecError("options: expected with the slurm launcher only")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When the search ends; at least one limit.
+
+    Attributes:
+        trials: Configurations that gave an outcome; those set aside after crashes don't count.
+        wall_clock_h: Hours of all trials together.
+        gpu_hours: The same times the number of GPUs.
+    """
+
+    trials: int | None = None
+    wall_clock_h: float | None = None
+    gpu_hours: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.trials is None and self.wall_clock_h is None and self.gpu_hours is None:
+            raise SpecError("expected trials, wall_clock_h or gpu_hours, got none")
+        if self.trials is not None:
+            _check_whole("trials", self.trials, 1)
+        for name in ("wall_clock_h", "gpu_hours"):
+            if (limit := getattr(self, name)) is not None:
+                _check_positive(name, limit)
+
+
+@dataclass(frozen=True)
+class OptimizerSpec:
+    """The optimizer.
+
+    Attributes:
+        name: Name in the registry.
+        seed: Its seed.
+        options: Its options, such as `n_initial`.
+    """
+
+    name: str = "logeic"
+    seed: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything that `tune` and `sweep` need to know; see `spec_file.load_spec`.
+
+    Attributes:
+        instance: The instance, whose lattice is searched.
+        command: The command.
+        framework: Whose launch settings `{flags}` in the command stands for; None for none.
+        environment: Variables that are added to the environment, as templates.
+        folder: Folder that relative paths start from.
+        trial: How a trial is run.
+        launcher: Where.
+        budget: When the search ends; None for a sweep.
+        optimizer: The optimizer.
+        stopping: Rule of early termination; None for none.
+    """
+
+    instance: Instance
+    command: Template
+    framework: str | None = None
+    environment: tuple[tuple[str, Template], ...] = ()
+    folder: Path = Path()
+    trial: TrialSpec = TrialSpec()
+    launcher: LauncherSpec = LauncherSpec()
+    budget: Budget | None = None
+    optimizer: OptimizerSpec = OptimizerSpec()
+    stopping: StoppingRule | None = None
+
+    def __post_init__(self) -> None:
+        if self.framework is not None and self.framework not in FRAMEWORKS:
+            raise UnknownNameError.of("framework", self.framework, FRAMEWORKS)
+        if (self.framework is None) == (FLAGS in self.command.arguments):
+            raise SpecError("framework: expected with the argument {flags} and only with it")
+        if any(FLAGS in template.arguments for _, template in self.environment):
+            raise SpecError("environment: expected no {flags}, which are arguments")
+        used = self.command.fields.union(*(template.fields for _, template in self.environment))
+        searched = {knob.name for knob in self.instance.encoding.knobs}
+        is_covered = self.framework is not None or "configuration" in used
+        if not is_covered and (unused := sorted(searched - used)):
+            raise SpecError(
+                f"command: {', '.join(unused)} of {self.instance.name} occurs nowhere, so that "
+                f"different configurations would be the same run; try {{{unused[0]}}} in the "
+                "command or in [environment], or {configuration}"
+            )
+
+    def arguments(self, configuration: Configuration, own: Mapping[str, object]) -> tuple[str, ...]:
+        """The command of a configuration.
+
+        Args:
+            configuration: What is to be run.
+            own: Values of the trial's own fields, see `template.TRIAL_FIELDS`.
+
+        Raises:
+            SpecError: If the framework can't express the configuration.
+        """
+        return self.command.fill(self.values(configuration, own), self._flags(configuration))
+
+    def values(self, configuration: Configuration, own: Mapping[str, object]) -> dict[str, object]:
+        """Values of all fields; see `arguments`."""
+        return {**field_values(configuration, self.instance), "memory_gb": self.memory_gb, **own}
+
+    def _flags(self, configuration: Configuration) -> list[str]:
+        if self.framework is None:
+            return []
+        launch = FRAMEWORKS[self.framework](self.instance, configuration)
+        if launch.reason:
+            raise SpecError(f"{launch.framework} can't express {configuration}: {launch.reason}")
+        return [word for flag in launch.flags for word in shlex.split(flag)]
+
+    @property
+    def memory_gb(self) -> float:
+        """Memory capacity of a GPU in GB."""
+        return self.trial.memory_gb or self.instance.cluster.memory_gb
+
+    def identity(self) -> dict[str, str]:
+        """What must not change between a run and its continuation, each part as a digest."""
+        environment = [(name, template.arguments) for name, template in self.environment]
+        stopping = None if self.stopping is None else asdict(self.stopping)
+        parts: dict[str, Any] = {
+            "instance": repr(self.instance),
+            "command": [self.command.arguments, self.framework],
+            "environment": environment,
+            "trial": asdict(self.trial),
+            "optimizer": asdict(self.optimizer),
+            "early_termination": stopping,
+        }
+        return {name: _digest(part) for name, part in parts.items()}

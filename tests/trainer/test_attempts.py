@@ -1,0 +1,83 @@
+"""The reference trainer as a trial: its memory, its limit, and the loss of a rank."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from parabolt.outcome import Status
+from parabolt.space.configuration import Configuration
+from parabolt.trials.attempt import AttemptRunner
+from parabolt.trials.launchers.local import LocalLauncher, _marked_processes
+
+pytestmark = pytest.mark.slow
+
+
+def spec_of(make_spec, *words, steps=3):
+    command = [
+        sys.executable, "-m", "parabolt.trainer", "--configuration={configuration}",
+        "--n-layers={n_layers}", "--n-heads={n_heads}", "--hidden-size={hidden_size}",
+        "--ffn-size={ffn_size}", "--sequence-length={sequence_length}",
+        "--batch-size={batch_size}", "--steps={steps}", "--vocabulary-size=512", *words,
+    ]  # fmt: skip
+    sections = (
+        "[environment]\nPYTHONWARNINGS = 'ignore'\nOMP_NUM_THREADS = '1'\n"
+        f"[trial]\nwarmup_steps = 1\ntimed_steps = {steps}\ntime_limit_s = 120\n"
+    )
+    return make_spec(command=command, sections=sections, instance="pco4-cpu")
+
+
+def run(spec, text, folder):
+    return AttemptRunner(spec, LocalLauncher()).run(Configuration.parse(text), folder)
+
+
+def test_memory_is_measured_and_limited(make_spec, tmp_path):
+    """Replicas need more than shards, and a limit between the two tells them apart."""
+    free = spec_of(make_spec)
+    replicated = run(free, "dp=4 bucket=2", tmp_path / "a")
+    sharded = run(free, "dp=4 zero=3 bucket=2", tmp_path / "b")
+    assert replicated.verdict.status is sharded.verdict.status is Status.OK
+    high, low = replicated.outcome.peak_memory_gb, sharded.outcome.peak_memory_gb
+    # Weights, gradients and two moments of 6.6 million float32: 0.105 GB, or a quarter of it.
+    assert high > 0.1
+    assert low < 0.75 * high
+    assert len(replicated.statistics.peak_memory_per_gpu_gb) == 4
+    middle = (high + low) / 2
+    limited = spec_of(make_spec, f"--memory-gb={middle:.4f}")
+    failed = run(limited, "dp=4 bucket=2", tmp_path / "c")
+    assert failed.verdict.status is Status.OOM, failed.verdict
+    assert failed.outcome.memory_margin == 0.2
+    fits = run(limited, "dp=4 zero=3 bucket=2", tmp_path / "d")
+    assert fits.verdict.status is Status.OK, fits.verdict
+    assert fits.outcome.peak_memory_gb < middle
+
+
+def test_a_rank_that_is_killed_is_a_crash(make_spec, tmp_path):
+    folder = tmp_path / "a"
+
+    def kill_a_rank():
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            report = folder / "report.jsonl"
+            if report.exists() and report.stat().st_size:
+                os.kill(max(_marked_processes(str(folder))), signal.SIGKILL)
+                return
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=kill_a_rank)
+    thread.start()
+    attempt = run(spec_of(make_spec, steps=400), "dp=4 bucket=2", folder)
+    thread.join()
+    assert attempt.verdict.status is Status.CRASHED
+    assert _marked_processes(str(folder)) == []
+
+
+def test_a_batch_that_cannot_be_split_is_one_clear_error(make_spec, tmp_path):
+    attempt = run(spec_of(make_spec), "dp=16 bucket=2", tmp_path / "a")
+    assert attempt.verdict.status is Status.CRASHED
+    assert "batch size: expected a multiple of dp x grad_accum = 16 x 1, got 8" in (
+        attempt.verdict.reason
+    )
