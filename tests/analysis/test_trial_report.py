@@ -5,8 +5,8 @@ from parabolt.outcome import Outcome, Status
 from parabolt.space.configuration import Configuration
 from parabolt.trials import records
 from parabolt.trials.attempt import Attempt
-from parabolt.trials.journal import Journal
 from parabolt.trials.endings.verdict import Verdict
+from parabolt.trials.journal import Journal
 
 
 def test_a_report_says_what_the_journal_says(tmp_path):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import parabolt
 from parabolt.costmodel.calibration.calibration import Calibration
-from parabolt.costmodel.calibration.file import load_calibration, save_calibration
 from parabolt.costmodel.calibration.evidence import Evidence, pooled
 from parabolt.costmodel.calibration.failure import fit_failures
+from parabolt.costmodel.calibration.file import load_calibration, save_calibration
 from parabolt.costmodel.calibration.likelihood import log_sum, memory_residuals
 from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import ObservationError, TableError

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parabolt.costmodel.layout import Layout, bubble
-from parabolt.costmodel.terms.memory import MEMORY_TERMS, memory_features
 from parabolt.costmodel.predictor import CostModel
 from parabolt.costmodel.setting import Setting
 from parabolt.costmodel.step_time import TIME_TERMS
+from parabolt.costmodel.terms.memory import MEMORY_TERMS, memory_features
 from parabolt.instances.catalogue import load_instance
 from parabolt.instances.specs import RECOMPUTATIONS, Cluster, ModelShape, Workload
 from parabolt.planner.request import plan_instance, plan_rules

@@ -7,10 +7,10 @@ import pytest
 
 from parabolt.costmodel.calibration.calibration import Calibration
 from parabolt.costmodel.layout import Layout
-from parabolt.costmodel.terms.memory import MEMORY_TERMS
 from parabolt.costmodel.predictor import CostModel
 from parabolt.costmodel.setting import Setting, n_parameters
 from parabolt.costmodel.step_time import TIME_TERMS
+from parabolt.costmodel.terms.memory import MEMORY_TERMS
 from parabolt.instances.models import load_model
 from parabolt.instances.specs import Cluster, ModelShape, Workload
 from parabolt.planner.request import plan_instance

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parabolt
-from parabolt.optimizers.gp.gp import GaussianProcess, Hyperparameters, Standardization
 from parabolt.optimizers.gp.fit import MIN_LENGTHSCALE, MIN_NOISE, LogPosterior, fit_gp
+from parabolt.optimizers.gp.gp import GaussianProcess, Hyperparameters, Standardization
 
 
 def observations(name="pco32", n=40, seed=0):

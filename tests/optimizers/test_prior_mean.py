@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parabolt
-from parabolt.optimizers.gp.gp import GaussianProcess, Standardization
 from parabolt.optimizers.gp.fit import GPOptions, LogPosterior, fit_gp
+from parabolt.optimizers.gp.gp import GaussianProcess, Standardization
 from parabolt.optimizers.gp.prior_mean import MemoryMean, ThroughputMean
 
 

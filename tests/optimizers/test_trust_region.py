@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 import parabolt
-from parabolt.optimizers.published.trust_region import TrustRegion, incumbent, nearest_rows, violations
+from parabolt.optimizers.published.trust_region import (
+    TrustRegion,
+    incumbent,
+    nearest_rows,
+    violations,
+)
 from parabolt.outcome import Outcome
 
 

@@ -1,8 +1,8 @@
 import pytest
 
+from parabolt.frameworks.registry import FRAMEWORKS, launches
 from parabolt.instances.models import load_model
 from parabolt.instances.specs import Workload
-from parabolt.frameworks.registry import FRAMEWORKS, launches
 from parabolt.planner.request import parse_cluster, plan_instance
 from parabolt.space.configuration import Configuration
 

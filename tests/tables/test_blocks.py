@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from parabolt.errors import TableError
 from parabolt.instances.catalogue import load_instance
+from parabolt.tables.checks.verification import verify
 from parabolt.tables.reading import csv_blocks, reader
 from parabolt.tables.reading.reader import open_table
 from parabolt.tables.table import Table
-from parabolt.tables.checks.verification import verify
 
 INSTANCE = load_instance("pco64")
 

@@ -15,14 +15,14 @@ import pytest
 import parabolt
 from parabolt.errors import TableError
 from parabolt.instances.catalogue import instance_text, load_instance
-from parabolt.tables.publishing.card import Publication, parse_card, render_card, size_category
-from parabolt.tables.reading.conversion import convert
-from parabolt.tables.publishing.facts import TableFacts
+from parabolt.tables.checks.verification import verify
 from parabolt.tables.publishing.build import build
+from parabolt.tables.publishing.card import Publication, parse_card, render_card, size_category
+from parabolt.tables.publishing.facts import TableFacts
+from parabolt.tables.reading.conversion import convert
 from parabolt.tables.reading.reader import open_table
 from parabolt.tables.sources import locate
 from parabolt.tables.table import Table
-from parabolt.tables.checks.verification import verify
 
 DATA = Path(__file__).parents[1] / "data"
 EXPORTS = {"pco32": "data_40depth-32gpus.csv", "pco64": "data_64depth-64gpus.csv"}

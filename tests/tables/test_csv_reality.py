@@ -8,9 +8,9 @@ import pytest
 
 import parabolt
 from parabolt.instances.catalogue import load_instance
+from parabolt.tables.checks.verification import verify
 from parabolt.tables.reading.reader import open_table
 from parabolt.tables.table import Table
-from parabolt.tables.checks.verification import verify
 
 INSTANCE = load_instance("pco32")
 

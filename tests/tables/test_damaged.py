@@ -9,10 +9,10 @@ import pytest
 
 from parabolt.errors import ParaboltError, TableError
 from parabolt.instances.catalogue import load_instance
+from parabolt.tables.checks.verification import verify
 from parabolt.tables.reading.reader import open_table
 from parabolt.tables.sources import load_table
 from parabolt.tables.table import Table
-from parabolt.tables.checks.verification import verify
 
 KNOBS = (
     "log2_dp_size, log2_tp_size, log2_pp_size, log2_cp_size, log2_sp_size, log2_dp_bucket_size_mb, "

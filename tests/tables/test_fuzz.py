@@ -10,10 +10,10 @@ import pytest
 import parabolt
 from parabolt.errors import ParaboltError
 from parabolt.instances.catalogue import load_instance
+from parabolt.tables.checks.verification import verify
 from parabolt.tables.publishing.card import parse_card
 from parabolt.tables.reading.reader import open_table
 from parabolt.tables.table import Table
-from parabolt.tables.checks.verification import verify
 
 INSTANCE = load_instance("pco32")
 #: Bytes that mean something in a CSV file.

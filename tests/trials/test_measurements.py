@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from parabolt.instances.catalogue import load_instance
-from parabolt.frameworks.log_format import LOG_FORMATS, LogFormat, log_format
+from parabolt.trials.log_formats import LOG_FORMATS, LogFormat, log_format
 from parabolt.trials.measurements import Measurements, ReportError, ReportReader, Statistics
 
 

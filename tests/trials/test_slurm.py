@@ -14,8 +14,8 @@ from parabolt.instances.catalogue import load_instance
 from parabolt.outcome import Status
 from parabolt.space.configuration import Configuration
 from parabolt.trials.attempt import AttemptRunner
-from parabolt.trials.session import make_launcher
 from parabolt.trials.launchers.slurm import SlurmLauncher
+from parabolt.trials.session import make_launcher
 from parabolt.trials.tune import tune
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("slurm_cluster")]

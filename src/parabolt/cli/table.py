@@ -13,10 +13,10 @@ from parabolt.cli.output import Json, console, print_json
 from parabolt.errors import TableError
 from parabolt.instances.catalogue import instance_text, load_instance
 from parabolt.tables.checks.difference import difference
-from parabolt.tables.publishing.hub import PUBLISHED, Upload
-from parabolt.tables.publishing.hub import push as push_to_hub
 from parabolt.tables.publishing.build import CARD_FILE, DATA_FILE, INSTANCE_FILE
 from parabolt.tables.publishing.build import build as build_folder
+from parabolt.tables.publishing.hub import PUBLISHED, Upload
+from parabolt.tables.publishing.hub import push as push_to_hub
 from parabolt.tables.reading.reader import UNVERSIONED
 from parabolt.tables.sources import is_name, load_table, locate
 

@@ -9,12 +9,14 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from parabolt.costmodel.calibration.calibration import Calibration
-from parabolt.costmodel.terms.crash import crash_features
 from parabolt.costmodel.calibration.evidence import sizes_of
-from parabolt.costmodel.explanation import Explanation
 from parabolt.costmodel.calibration.failure import oom_probability
-from parabolt.costmodel.layout import Layout
 from parabolt.costmodel.calibration.likelihood import log_sum
+from parabolt.costmodel.explanation import Explanation
+from parabolt.costmodel.layout import Layout
+from parabolt.costmodel.setting import Setting
+from parabolt.costmodel.step_time import TIME_TERMS, time_features
+from parabolt.costmodel.terms.crash import crash_features
 from parabolt.costmodel.terms.memory import (
     GB,
     MEMORY_TERMS,
@@ -23,8 +25,6 @@ from parabolt.costmodel.terms.memory import (
     memory_features,
     peak_bytes,
 )
-from parabolt.costmodel.setting import Setting
-from parabolt.costmodel.step_time import TIME_TERMS, time_features
 from parabolt.space.knobs import KNOBS
 from parabolt.space.rules import Sizes
 

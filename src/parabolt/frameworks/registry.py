@@ -9,8 +9,8 @@ from parabolt.frameworks import deepspeed, megatron, nemo, torchtitan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from parabolt.instances.specs import Instance
     from parabolt.frameworks.launch import Launch
+    from parabolt.instances.specs import Instance
     from parabolt.space.configuration import Configuration
 
 FRAMEWORKS: dict[str, Callable[[Instance, Configuration], Launch]] = {

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from parabolt.costmodel.calibration.evidence import Evidence
     from parabolt.costmodel.explanation import Explanation
     from parabolt.costmodel.predictor import Prediction
+    from parabolt.frameworks.launch import Launch
     from parabolt.instances.specs import Instance
     from parabolt.outcome import IntArray
-    from parabolt.frameworks.launch import Launch
 
 #: Candidates whose uncertainty is worked out: this many times those asked for, best first.
 _SHORTLIST = 20

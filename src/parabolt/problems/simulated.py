@@ -10,8 +10,8 @@ import pyarrow as pa
 from scipy.special import expit
 
 from parabolt.costmodel.calibration.calibration import Calibration
-from parabolt.costmodel.terms.crash import crash_features
 from parabolt.costmodel.predictor import CostModel
+from parabolt.costmodel.terms.crash import crash_features
 from parabolt.errors import OptionError
 from parabolt.instances.search_space import SearchSpace
 from parabolt.outcome import OOM_MARGIN

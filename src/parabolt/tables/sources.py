@@ -12,16 +12,16 @@ import numpy as np
 
 from parabolt.errors import InstanceError, OptionError, TableError, UnknownNameError
 from parabolt.instances.catalogue import instance_names, load_instance, parse_instance
-from parabolt.tables.publishing.card import parse_card
-from parabolt.tables.reading.conversion import convert
-from parabolt.tables.publishing.facts import TableFacts
 from parabolt.tables.checks.findings import Findings
-from parabolt.tables.publishing.hub import PREFIX, PUBLISHED, HubAddress, fetch
+from parabolt.tables.checks.verification import Verification, check_card, verify
 from parabolt.tables.publishing.build import CARD_FILE, INSTANCE_FILE
+from parabolt.tables.publishing.card import parse_card
+from parabolt.tables.publishing.facts import TableFacts
+from parabolt.tables.publishing.hub import PREFIX, PUBLISHED, HubAddress, fetch
+from parabolt.tables.reading.conversion import convert
 from parabolt.tables.reading.reader import open_table
 from parabolt.tables.schema import CONTEXT, context_values
 from parabolt.tables.table import Table
-from parabolt.tables.checks.verification import Verification, check_card, verify
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -56,7 +56,7 @@ class LocatedTable:
     version: str
 
     def verify(self) -> Verification:
-        """Checks the table against schema, itself and card; see `parabolt.tables.checks.verification`."""
+        """Checks the table against schema, itself and card; see `tables/checks/`."""
         return verify(self.raw, self.instance, card=self.card)
 
     def load(self) -> Table:

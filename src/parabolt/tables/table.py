@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from parabolt.errors import OptionError, TableError
 from parabolt.instances.search_space import SearchSpace
 from parabolt.outcome import OK, OOM, OOM_MARGIN, SOURCES, Outcomes, Source
+from parabolt.tables.checks.validation import validate
 from parabolt.tables.reading.reader import UNVERSIONED, VERSION_KEY, open_csv, open_parquet
 from parabolt.tables.schema import NOT_MEASURED
-from parabolt.tables.checks.validation import validate
 
 if TYPE_CHECKING:
     import os

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 from parabolt.errors import LaunchError, SpecError
 from parabolt.outcome import OOM_MARGIN, Outcome, Source, Status
 from parabolt.trials.endings.evidence import Evidence, rank_of, read_logs
-from parabolt.trials.launchers.launcher import LOG_VARIABLE, TRIAL_VARIABLE, Exit, Launch, StartError
+from parabolt.trials.endings.verdict import Verdict, decide
+from parabolt.trials.launchers.launcher import (
+    LOG_VARIABLE,
+    TRIAL_VARIABLE,
+    Exit,
+    Launch,
+    StartError,
+)
 from parabolt.trials.measurements import (
     REPORT_VARIABLE,
     Measurements,
@@ -19,7 +26,6 @@ from parabolt.trials.measurements import (
     ReportReader,
     Statistics,
 )
-from parabolt.trials.endings.verdict import Verdict, decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 
     from parabolt.space.configuration import Configuration
     from parabolt.trials.launchers.launcher import Job, Launcher
-    from parabolt.frameworks.log_format import LogFormat
+    from parabolt.trials.log_formats import LogFormat
     from parabolt.trials.spec.spec import Spec
 
 #: Seconds between two looks at a running trial.

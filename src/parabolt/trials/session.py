@@ -11,8 +11,8 @@ from parabolt.trials import records
 from parabolt.trials.attempt import AttemptRunner
 from parabolt.trials.journal import Journal
 from parabolt.trials.launchers.local import LocalLauncher
-from parabolt.trials.records import History
 from parabolt.trials.launchers.slurm import SlurmLauncher
+from parabolt.trials.records import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

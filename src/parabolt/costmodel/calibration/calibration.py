@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parabolt.costmodel.calibration.belief import Belief, update
-from parabolt.costmodel.terms.crash import CRASH_FEATURES, PRIOR_LOG_ODDS, PRIOR_STD
 from parabolt.costmodel.calibration.evidence import Evidence, Trials, pooled
 from parabolt.costmodel.calibration.failure import fit_failures
 from parabolt.costmodel.calibration.likelihood import memory_residuals, time_residuals
-from parabolt.costmodel.terms.memory import MEMORY_TERMS
 from parabolt.costmodel.step_time import TIME_TERMS
+from parabolt.costmodel.terms.crash import CRASH_FEATURES, PRIOR_LOG_ODDS, PRIOR_STD
+from parabolt.costmodel.terms.memory import MEMORY_TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

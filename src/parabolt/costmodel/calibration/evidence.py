@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parabolt.costmodel.terms.crash import crash_features
 from parabolt.costmodel.layout import Layout
-from parabolt.costmodel.terms.memory import last_stage_shares, memory_features
 from parabolt.costmodel.setting import Setting
 from parabolt.costmodel.step_time import time_features
+from parabolt.costmodel.terms.crash import crash_features
+from parabolt.costmodel.terms.memory import last_stage_shares, memory_features
 from parabolt.errors import ObservationError
 from parabolt.outcome import OK, OOM, SOURCES, STOPPED, Source
 from parabolt.space.configuration import Configuration, are_configurations

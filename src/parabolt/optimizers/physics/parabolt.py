@@ -34,8 +34,8 @@ from parabolt.optimizers.gp.acquisition import (
     log_expected_improvement,
     log_expected_improvement_t,
 )
-from parabolt.optimizers.physics.feasibility_model import failure_probability
 from parabolt.optimizers.optimizer import Optimizer
+from parabolt.optimizers.physics.feasibility_model import failure_probability
 from parabolt.optimizers.physics.reason import Reason
 from parabolt.optimizers.physics.structure import structure_inputs
 from parabolt.optimizers.physics.throughput_model import Posterior, ThroughputModel

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parabolt.optimizers.published.knowledge_gradient import Lookahead, contenders, knowledge_gradient
+from parabolt.optimizers.published.knowledge_gradient import (
+    Lookahead,
+    contenders,
+    knowledge_gradient,
+)
 from parabolt.optimizers.published.surrogate_optimizer import SurrogateOptimizer
 
 if TYPE_CHECKING:

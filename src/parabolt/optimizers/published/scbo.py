@@ -8,7 +8,12 @@ import numpy as np
 
 from parabolt.optimizers.published.cts import best_sampled
 from parabolt.optimizers.published.surrogate_optimizer import SurrogateOptimizer
-from parabolt.optimizers.published.trust_region import TrustRegion, incumbent, nearest_rows, violations
+from parabolt.optimizers.published.trust_region import (
+    TrustRegion,
+    incumbent,
+    nearest_rows,
+    violations,
+)
 
 if TYPE_CHECKING:
     from parabolt.instances.search_space import SearchSpace

@@ -10,14 +10,14 @@ import numpy as np
 
 from parabolt.errors import OptionError
 from parabolt.optimizers.gp.acquisition import log_expected_improvement
-from parabolt.optimizers.gp.gp import GaussianProcess
 from parabolt.optimizers.gp.fit import GPOptions, fit_gp
-from parabolt.optimizers.initial_design import DesignedOptimizer
+from parabolt.optimizers.gp.gp import GaussianProcess
 from parabolt.optimizers.gp.kernels import KernelName, check_kernel
 from parabolt.optimizers.gp.prior_mean import MemoryMean, PriorMean, ThroughputMean
 from parabolt.optimizers.gp.product_set import ProductSet
 from parabolt.optimizers.gp.sampling import draw_by_cholesky, draw_by_update
 from parabolt.optimizers.gp.surrogate import Model, Surrogate
+from parabolt.optimizers.initial_design import DesignedOptimizer
 
 if TYPE_CHECKING:
     from parabolt.instances.search_space import SearchSpace

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parabolt.tables.checks.findings import where_not
-from parabolt.tables.reading.number_lists import parse_number_lists
 from parabolt.tables.checks.validation import memory_unit
+from parabolt.tables.reading.number_lists import parse_number_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from parabolt.outcome import BoolArray, FloatArray, IntArray
-    from parabolt.tables.reading.conversion import Block
     from parabolt.tables.checks.findings import FindingGroup
+    from parabolt.tables.reading.conversion import Block
 
 #: Lists and summaries may be rounded to some digits, each on its own.
 MEAN_TOLERANCE = 1e-4

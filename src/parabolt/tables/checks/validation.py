@@ -14,8 +14,8 @@ import pyarrow as pa
 from parabolt.errors import TableError
 from parabolt.outcome import OOM_MARGIN
 from parabolt.space.knobs import KNOBS, ZERO_STAGES
-from parabolt.tables.reading.conversion import convert, is_convertible
 from parabolt.tables.checks.findings import FindingGroup, where_not
+from parabolt.tables.reading.conversion import convert, is_convertible
 from parabolt.tables.schema import context_values, table_columns
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from parabolt.tables.publishing.card import card_columns, size_category
 from parabolt.tables.checks.consistency import check_consistency
-from parabolt.tables.reading.conversion import convert
-from parabolt.tables.publishing.facts import TableFacts
 from parabolt.tables.checks.findings import FindingGroup, Findings
-from parabolt.tables.schema import context_values
 from parabolt.tables.checks.validation import Validator
+from parabolt.tables.publishing.card import card_columns, size_category
+from parabolt.tables.publishing.facts import TableFacts
+from parabolt.tables.reading.conversion import convert
+from parabolt.tables.schema import context_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

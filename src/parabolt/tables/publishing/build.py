@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from parabolt.errors import OptionError
+from parabolt.tables.checks.verification import verify
 from parabolt.tables.publishing.card import Publication, render_card
 from parabolt.tables.reading.reader import VERSION_KEY, open_table
-from parabolt.tables.checks.verification import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from parabolt.instances.specs import Instance
-    from parabolt.tables.reading.conversion import Block
     from parabolt.tables.checks.verification import Verification
+    from parabolt.tables.reading.conversion import Block
 
 DATA_FILE, CARD_FILE, INSTANCE_FILE = "data.parquet", "README.md", "instance.toml"
 

@@ -12,8 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from parabolt.errors import TableError
-from parabolt.tables.reading.csv_blocks import csv_blocks
 from parabolt.tables.checks.findings import FindingGroup
+from parabolt.tables.reading.csv_blocks import csv_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parabolt.trials.launchers.launcher import TRIAL_VARIABLE, Exit, Job, Launch, Launcher, StartError
+from parabolt.trials.launchers.launcher import (
+    TRIAL_VARIABLE,
+    Exit,
+    Job,
+    Launch,
+    Launcher,
+    StartError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

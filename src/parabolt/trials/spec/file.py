@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from parabolt.errors import ParaboltError, SpecError
 from parabolt.instances.catalogue import load_instance
 from parabolt.trials.spec.spec import Budget, LauncherSpec, OptimizerSpec, Spec, TrialSpec
-from parabolt.trials.stopping import StoppingRule
 from parabolt.trials.spec.template import Template
+from parabolt.trials.stopping import StoppingRule
 
 if TYPE_CHECKING:
     from pathlib import Path

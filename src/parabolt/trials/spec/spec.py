@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import SpecError, UnknownNameError
 from parabolt.frameworks.registry import FRAMEWORKS
-from parabolt.frameworks.log_format import LogFormat, log_format
+from parabolt.trials.log_formats import LogFormat, log_format
 from parabolt.trials.spec.template import FLAGS, field_values
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from parabolt.instances.specs import Instance
     from parabolt.space.configuration import Configuration
-    from parabolt.trials.stopping import StoppingRule
     from parabolt.trials.spec.template import Template
+    from parabolt.trials.stopping import StoppingRule
 
 LAUNCHERS = ("local", "slurm")
 
@@ -52,7 +52,7 @@ class TrialSpec:
         retries: How often a crashed trial is run again before it is set aside.
         memory_gb: Memory capacity of a GPU in GB; None takes the instance's.
         log_format: `report` for the protocol, the name of a built-in log format, or `patterns`.
-        patterns: Regular expressions for `patterns`; see `parabolt.frameworks.log_format`.
+        patterns: Regular expressions for `patterns`; see `parabolt.trials.log_formats`.
     """
 
     warmup_steps: int = 2
