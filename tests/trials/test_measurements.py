@@ -4,9 +4,10 @@ import math
 import numpy as np
 import pytest
 
+from parabolt.frameworks.log_format import LOG_FORMATS, LogFormat, log_format
+from parabolt.frameworks.measurements import Measurements, ReportError
 from parabolt.instances.catalogue import load_instance
-from parabolt.trials.log_formats import LOG_FORMATS, LogFormat, log_format
-from parabolt.trials.measurements import Measurements, ReportError, ReportReader, Statistics
+from parabolt.trials.measurements import ReportReader, Statistics
 
 
 def measured(steps):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from parabolt.frameworks.launch import Launch
+from parabolt.frameworks.launch_settings import LaunchSettings
 
 if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
@@ -16,10 +16,10 @@ DOCUMENTATION = "https://www.deepspeed.ai/docs/config-json/"
 _STAGE = {0: 1, 2: 2, 3: 3}
 
 
-def launch(instance: Instance, configuration: Configuration) -> Launch:
+def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
     """Entries for a configuration; tensor parallelism is AutoTP."""
     if reason := _obstacle(configuration):
-        return Launch("DeepSpeed", VERSION, DOCUMENTATION, reason=reason)
+        return LaunchSettings("DeepSpeed", VERSION, DOCUMENTATION, reason=reason)
     c, work = configuration, instance.workload
     micro = work.micro_batch_size or 1
     bucket = c.bucket * 1_000_000
@@ -37,7 +37,7 @@ def launch(instance: Instance, configuration: Configuration) -> Launch:
     notes = [] if c.zero else ["stage 1 shards the optimizer states, as ZeRO 0 does here"]
     if work.recomputation != "none":
         notes.append("activation checkpointing is switched on in the model's code")
-    return Launch("DeepSpeed", VERSION, DOCUMENTATION, tuple(flags), notes=tuple(notes))
+    return LaunchSettings("DeepSpeed", VERSION, DOCUMENTATION, tuple(flags), notes=tuple(notes))
 
 
 def _obstacle(c: Configuration) -> str:

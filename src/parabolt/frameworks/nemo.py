@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from parabolt.frameworks.launch import Launch
+from parabolt.frameworks.launch_settings import LaunchSettings
 
 if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
@@ -15,7 +15,7 @@ DOCUMENTATION = "https://docs.nvidia.com/nemo-framework/user-guide/latest/nemoto
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 
-def launch(instance: Instance, configuration: Configuration) -> Launch:
+def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
     """Overrides for a configuration. ZeRO 0 is the distributed optimizer, 2 and 3 Megatron-FSDP."""
     c, work, cluster = configuration, instance.workload, instance.cluster
     strategy = "trainer.strategy"
@@ -34,7 +34,7 @@ def launch(instance: Instance, configuration: Configuration) -> Launch:
         f"data.micro_batch_size={work.micro_batch_size or 1}",
         *_recomputation(instance, c),
     ]
-    return Launch("NeMo", VERSION, DOCUMENTATION, tuple(flags))
+    return LaunchSettings("NeMo", VERSION, DOCUMENTATION, tuple(flags))
 
 
 def _sharding(c: Configuration) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from parabolt.frameworks.launch import Launch
+from parabolt.frameworks.launch_settings import LaunchSettings
 
 if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
@@ -15,10 +15,10 @@ DOCUMENTATION = "https://github.com/pytorch/torchtitan/blob/main/torchtitan/conf
 _RESHARD = {2: "never", 3: "always"}
 
 
-def launch(instance: Instance, configuration: Configuration) -> Launch:
+def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
     """Overrides for a configuration. ZeRO 2 and 3 are FSDP2 without and with resharding."""
     if reason := _obstacle(configuration):
-        return Launch("torchtitan", VERSION, DOCUMENTATION, reason=reason)
+        return LaunchSettings("torchtitan", VERSION, DOCUMENTATION, reason=reason)
     c, work = configuration, instance.workload
     per_rank = (work.batch_size // c.dp) if c.pp > 1 else (work.micro_batch_size or 1)
     flags = [
@@ -37,7 +37,7 @@ def launch(instance: Instance, configuration: Configuration) -> Launch:
     notes = ["the gradient bucket is a block of the model, whatever `bucket` says"]
     if work.recomputation == "chunk":
         notes.append("recomputes layer by layer, not chunk by chunk: less memory than predicted")
-    return Launch("torchtitan", VERSION, DOCUMENTATION, tuple(flags), notes=tuple(notes))
+    return LaunchSettings("torchtitan", VERSION, DOCUMENTATION, tuple(flags), notes=tuple(notes))
 
 
 def _pipeline(instance: Instance, c: Configuration) -> list[str]:

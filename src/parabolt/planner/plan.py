@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from parabolt.costmodel.calibration.evidence import Evidence
     from parabolt.costmodel.explanation import Explanation
     from parabolt.costmodel.predictor import Prediction
-    from parabolt.frameworks.launch import Launch
+    from parabolt.frameworks.launch_settings import LaunchSettings
     from parabolt.instances.specs import Instance
     from parabolt.outcome import IntArray
 
@@ -55,7 +55,7 @@ class PlannedConfiguration:
     peak_memory_gb: float
     p_oom: float
     explanation: Explanation
-    launches: tuple[Launch, ...]
+    launches: tuple[LaunchSettings, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

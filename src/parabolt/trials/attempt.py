@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import LaunchError, SpecError
+from parabolt.frameworks.measurements import Measurements, ReportError
 from parabolt.outcome import OOM_MARGIN, Outcome, Source, Status
 from parabolt.trials.endings.evidence import Evidence, rank_of, read_logs
 from parabolt.trials.endings.verdict import Verdict, decide
@@ -19,21 +20,15 @@ from parabolt.trials.launchers.launcher import (
     Launch,
     StartError,
 )
-from parabolt.trials.measurements import (
-    REPORT_VARIABLE,
-    Measurements,
-    ReportError,
-    ReportReader,
-    Statistics,
-)
+from parabolt.trials.measurements import REPORT_VARIABLE, ReportReader, Statistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from parabolt.frameworks.log_format import LogFormat
     from parabolt.space.configuration import Configuration
     from parabolt.trials.launchers.launcher import Job, Launcher
-    from parabolt.trials.log_formats import LogFormat
     from parabolt.trials.spec.spec import Spec
 
 #: Seconds between two looks at a running trial.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import SpecError, UnknownNameError
+from parabolt.frameworks.log_format import LogFormat, log_format
 from parabolt.frameworks.registry import FRAMEWORKS
-from parabolt.trials.log_formats import LogFormat, log_format
 from parabolt.trials.spec.template import FLAGS, field_values
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class TrialSpec:
         retries: How often a crashed trial is run again before it is set aside.
         memory_gb: Memory capacity of a GPU in GB; None takes the instance's.
         log_format: `report` for the protocol, the name of a built-in log format, or `patterns`.
-        patterns: Regular expressions for `patterns`; see `parabolt.trials.log_formats`.
+        patterns: Regular expressions for `patterns`; see `parabolt.frameworks.log_format`.
     """
 
     warmup_steps: int = 2

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from parabolt.errors import SpecError, UnknownNameError
-from parabolt.trials.measurements import ReportError
+from parabolt.frameworks.measurements import ReportError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from parabolt.frameworks.measurements import Measurements
     from parabolt.instances.specs import Instance
-    from parabolt.trials.measurements import Measurements
 
 _STEP_GROUPS = ("seconds", "milliseconds", "samples_per_s", "tokens_per_gpu_s")
 _GB: dict[str, float] = {"memory_gb": 1.0, "memory_mib": 2**20 / 1e9, "memory_gib": 2**30 / 1e9}

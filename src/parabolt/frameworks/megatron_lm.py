@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from parabolt.frameworks.launch import Launch
+from parabolt.frameworks.launch_settings import LaunchSettings
 
 if TYPE_CHECKING:
     from parabolt.instances.specs import Instance, ModelShape, Workload
@@ -15,7 +15,7 @@ DOCUMENTATION = "https://docs.nvidia.com/megatron-core/developer-guide/latest/"
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 
-def launch(instance: Instance, configuration: Configuration) -> Launch:
+def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
     """Arguments for a configuration. ZeRO 0 is the distributed optimizer, 2 and 3 Megatron-FSDP."""
     c = configuration
     flags = [
@@ -34,7 +34,7 @@ def launch(instance: Instance, configuration: Configuration) -> Launch:
         notes.append("unset CUDA_DEVICE_MAX_CONNECTIONS")
     elif c.tp > 1 or c.cp > 1:
         notes.append("on Hopper and before: CUDA_DEVICE_MAX_CONNECTIONS=1")
-    return Launch("Megatron-LM", VERSION, DOCUMENTATION, tuple(flags), notes=tuple(notes))
+    return LaunchSettings("Megatron-LM", VERSION, DOCUMENTATION, tuple(flags), notes=tuple(notes))
 
 
 def _sharding(c: Configuration) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchSettings:
     """Settings of one framework for one configuration.
 
     Attributes:
