@@ -44,6 +44,8 @@ _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "par
 _FIRST_S = 10.0
 #: A process of pytest may take this many seconds, and this many times as long as recorded.
 _START_S, _SLOWER = 60.0, 5.0
+#: Plugins of pytest that the tests need; loading all that are installed takes seconds.
+_PLUGINS = ("pytest_timeout", "_hypothesis_pytestplugin", "wanted_tests")
 
 
 @dataclass
@@ -111,7 +113,9 @@ class Laboratory:
         started = self.root / "started.txt"
         started.write_text(tests[0], encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        command += ["-p", "wanted_tests", "--hypothesis-seed=0"]
+        for plugin in _PLUGINS:
+            command += ["-p", plugin]
+        command.append("--hypothesis-seed=0")
         files = dict.fromkeys(test.split("::")[0] for test in tests)
         command += [file for file in files if (self.root / file).exists()]
         limit_s = _START_S + _SLOWER * sum(self.tests.seconds[test] for test in tests)
@@ -133,6 +137,7 @@ class Laboratory:
             "PYTHONPATH": os.pathsep.join([str(self.root / "src"), str(self.root)]),
             "PYTHONDONTWRITEBYTECODE": "1",
             "OPENBLAS_NUM_THREADS": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
 
 

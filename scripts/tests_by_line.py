@@ -47,7 +47,7 @@ _PHASE = re.compile(r" \((setup|call|teardown)\)$")
 
 @dataclass
 class TestsByLine:
-    """What was recorded.
+    """What was recorded; no test itself, whatever pytest takes its name for.
 
     Attributes:
         seconds: Duration of each test that passed.
@@ -56,6 +56,7 @@ class TestsByLine:
         hashes: SHA-256 of each test file that was recorded.
     """
 
+    __test__ = False
     seconds: dict[str, float] = field(default_factory=dict)
     lines: dict[str, dict[str, int]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
