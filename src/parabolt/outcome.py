@@ -1,19 +1,22 @@
 """What trying a configuration gives: the one currency between problems, trials and optimizers.
 
-Symbols: n is the number of outcomes; arrays are (n,) and read-only.
+`Outcome` is one, `Outcomes` are n of them as arrays (n,), which are read-only. The fields stand
+once, in `Outcome`: every file and command that holds outcomes takes names and values from
+`to_record` and `from_record` (JSON) or from `to_columns` and `from_columns` (tables).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -50,9 +53,9 @@ SOURCES: tuple[Source, ...] = tuple(Source)
 OK, OOM, STOPPED = (STATUSES.index(s) for s in (Status.OK, Status.OOM, Status.STOPPED))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What one trial of a configuration gave.
+    """What one trial of a configuration gave. NaN equals NaN.
 
     Attributes:
         status: How the trial ended.
@@ -74,6 +77,12 @@ class Outcome:
     throughput_source: Source = Source.NONE
     memory_source: Source = Source.NONE
 
+    def __eq__(self, other: object) -> bool:
+        return self.to_record() == other.to_record() if isinstance(other, Outcome) else False
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.to_record().values()))
+
     @property
     def is_feasible(self) -> bool:
         """Whether the run finished."""
@@ -83,6 +92,22 @@ class Outcome:
     def slack(self) -> float:
         """The negated memory margin: positive if and only if the run fits."""
         return -self.memory_margin
+
+    def to_record(self) -> dict[str, str | float | None]:
+        """The fields by name for JSON, which has no NaN (here null) and no infinity ("inf")."""
+        return {name: _to_json(getattr(self, name)) for name in FIELDS}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Outcome:
+        """The inverse of `to_record`; a field that is absent is unknown.
+
+        Raises:
+            KeyError: If there is no status.
+            TypeError: If a value has another type than `to_record` gives.
+            ValueError: If a word or a number isn't one.
+        """
+        names = ["status", *(name for name in FIELDS[1:] if name in record)]
+        return cls(**{name: _from_json(name, record[name]) for name in names})
 
     @classmethod
     def ok(cls, throughput: float, *, memory_margin: float = float("nan")) -> Outcome:
@@ -100,9 +125,20 @@ class Outcome:
         return cls(Status.OOM, peak_memory_gb=float("inf"), memory_margin=OOM_MARGIN)
 
 
+#: The fields of an outcome, in order.
+FIELDS: tuple[str, ...] = tuple(field.name for field in fields(Outcome))
+
+#: The words of the fields that hold one; all other fields hold a float.
+_WORDS: dict[str, tuple[StrEnum, ...]] = {
+    "status": STATUSES,
+    "throughput_source": SOURCES,
+    "memory_source": SOURCES,
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Outcomes of n configurations as read-only arrays of shape (n,).
+    """Outcomes of n configurations as read-only arrays of shape (n,). NaN equals NaN.
 
     Attributes:
         status: Index into `STATUSES`, uint8.
@@ -130,24 +166,26 @@ class Outcomes:
         return Outcomes, tuple(self._arrays())  # through __init__, so that copies are read-only too
 
     def _arrays(self) -> Iterator[npt.NDArray[np.generic]]:
-        return (getattr(self, f.name) for f in fields(self))
+        return (getattr(self, name) for name in FIELDS)
 
     def __len__(self) -> int:
         return len(self.status)
 
     def __getitem__(self, index: int) -> Outcome:
-        return Outcome(
-            STATUSES[self.status[index]],
-            float(self.throughput[index]),
-            float(self.peak_memory_gb[index]),
-            float(self.memory_margin[index]),
-            float(self.wall_time_s[index]),
-            SOURCES[self.throughput_source[index]],
-            SOURCES[self.memory_source[index]],
-        )
+        row: dict[str, Any] = {name: getattr(self, name)[index].item() for name in FIELDS}
+        return Outcome(**{n: _WORDS[n][row[n]] if n in _WORDS else row[n] for n in FIELDS})
 
     def __iter__(self) -> Iterator[Outcome]:
         return (self[i] for i in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Outcomes):
+            return False
+        pairs = zip(self._arrays(), other._arrays(), strict=True)
+        return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+
+    def __hash__(self) -> int:
+        return hash(tuple(array.tobytes() for array in self._arrays()))
 
     def take(self, rows: IntArray) -> Outcomes:
         """The outcomes at `rows` (m,), in that order, as copies."""
@@ -164,15 +202,55 @@ class Outcomes:
         """Negated memory margins (n,): positive if and only if the run fits."""
         return -self.memory_margin
 
+    def to_columns(self) -> dict[str, list[str] | FloatArray]:
+        """The fields by name for a table: lists of words, and arrays of floats."""
+        columns = {name: getattr(self, name) for name in FIELDS}
+        for name, words in _WORDS.items():
+            columns[name] = [str(words[code]) for code in columns[name]]
+        return columns
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]]) -> Outcomes:
+        """The inverse of `to_columns`; other columns are ignored; one that is absent is unknown.
+
+        Raises:
+            KeyError: If there is no status.
+            ValueError: If a word or a number isn't one.
+        """
+        n = len(columns["status"])
+        unknown: dict[str, list[Any]] = {
+            name: [str(Source.NONE) if name in _WORDS else math.nan] * n for name in FIELDS
+        }
+        return cls(**{name: _array(name, columns.get(name, unknown[name])) for name in FIELDS})
+
     @classmethod
     def of(cls, outcomes: Sequence[Outcome]) -> Outcomes:
         """The arrays of a sequence of single outcomes."""
-        return cls(
-            np.array([STATUSES.index(o.status) for o in outcomes], dtype=np.uint8),
-            np.array([o.throughput for o in outcomes], dtype=np.float64),
-            np.array([o.peak_memory_gb for o in outcomes], dtype=np.float64),
-            np.array([o.memory_margin for o in outcomes], dtype=np.float64),
-            np.array([o.wall_time_s for o in outcomes], dtype=np.float64),
-            np.array([SOURCES.index(o.throughput_source) for o in outcomes], dtype=np.uint8),
-            np.array([SOURCES.index(o.memory_source) for o in outcomes], dtype=np.uint8),
-        )
+        return cls.from_columns({name: [getattr(o, name) for o in outcomes] for name in FIELDS})
+
+
+def _array(name: str, values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if name not in _WORDS:
+        return np.array(values, dtype=np.float64)
+    return np.array([_code(name, value) for value in values], dtype=np.uint8)
+
+
+def _code(name: str, word: object) -> int:
+    words = _WORDS[name]
+    if word not in words:
+        raise ValueError(f"{name}: expected one of {', '.join(words)}, got {word!r}")
+    return words.index(word)
+
+
+def _to_json(value: str | float) -> str | float | None:
+    if isinstance(value, str):
+        return str(value)
+    if math.isnan(value):
+        return None
+    return float(value) if math.isfinite(value) else str(value)
+
+
+def _from_json(name: str, value: Any) -> Any:
+    if name in _WORDS:
+        return _WORDS[name][_code(name, value)]
+    return math.nan if value is None else float(value)

@@ -60,11 +60,11 @@ def test_evaluate():
     assert result["configuration"]["bucket"] == 256
 
 
-def test_evaluate_out_of_memory_gives_null_and_not_nan():
+def test_evaluate_out_of_memory_gives_null_for_nan_and_a_text_for_infinity():
     result = json.loads(output("evaluate", "pco64", "--config", "dp=64 bucket=64", "--json"))
     assert result["status"] == "oom"
     assert result["throughput"] is None
-    assert result["peak_memory_gb"] is None
+    assert result["peak_memory_gb"] == "inf"
     text = output("evaluate", "pco64", "--config", "dp=64 bucket=64")
     assert "exhausted GPU memory" in text
 

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -30,10 +31,7 @@ def assert_same(one, other, *, but=()):
     for name in ("observed", "recommended", "step_time_s"):
         if name not in but:
             assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True), name
-    for name in ("status", "throughput", "memory_margin", "peak_memory_gb", "throughput_source"):
-        assert np.array_equal(
-            getattr(one.outcomes, name), getattr(other.outcomes, name), equal_nan=True
-        )
+    assert one.outcomes == other.outcomes
 
 
 def test_a_stored_run_comes_back_whole(tmp_path):
@@ -44,6 +42,20 @@ def test_a_stored_run_comes_back_whole(tmp_path):
     assert store.load(path).optimum == run.optimum
     assert store.has(run.key)
     assert [p.name for p in path.parent.iterdir()] == ["pco32-random-000.parquet"]
+
+
+def test_a_stored_run_keeps_how_long_its_measurements_took(tmp_path):
+    run, store = short_run(), RunStore(tmp_path)
+    timed = replace(run, outcomes=replace(run.outcomes, wall_time_s=np.arange(15.0)))
+    assert store.load(store.save(timed)).outcomes.wall_time_s.tolist() == list(range(15))
+
+
+def test_a_run_of_version_0_1_lacks_wall_times_and_is_read(tmp_path):
+    run, store = short_run(), RunStore(tmp_path)
+    path = store.save(run)
+    pq.write_table(pq.read_table(path).drop_columns("wall_time_s"), path)
+    assert np.isnan(store.load(path).outcomes.wall_time_s).all()
+    assert_same(store.load(path), run)
 
 
 def test_any_parquet_reader_reads_a_run(tmp_path):

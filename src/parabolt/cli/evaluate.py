@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from parabolt.cli.output import Json, Source, console, outcome_as_json, print_json
+from parabolt.cli.output import Json, Source, console, print_json
 from parabolt.problems.registry import load_problem
 from parabolt.space.configuration import Configuration
 
@@ -26,7 +26,7 @@ def evaluate(
             {
                 "problem": found.name,
                 "configuration": configuration.as_dict(),
-                **outcome_as_json(outcome),
+                **outcome.to_record(),
             }
         )
         return

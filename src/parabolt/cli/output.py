@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-
-if TYPE_CHECKING:
-    from parabolt.outcome import Outcome
 
 #: The `--source` option of commands that show measured data.
 Source = Annotated[
@@ -31,19 +28,6 @@ def console() -> Console:
 def print_json(value: Any) -> None:
     """Prints JSON; NaN and infinities, which JSON doesn't have, become null."""
     typer.echo(json.dumps(_finite(value), indent=2))
-
-
-def outcome_as_json(outcome: Outcome) -> dict[str, Any]:
-    """The fields of an outcome."""
-    return {
-        "status": str(outcome.status),
-        "throughput": outcome.throughput,
-        "throughput_source": str(outcome.throughput_source),
-        "peak_memory_gb": outcome.peak_memory_gb,
-        "memory_source": str(outcome.memory_source),
-        "memory_margin": outcome.memory_margin,
-        "wall_time_s": outcome.wall_time_s,
-    }
 
 
 def _finite(value: Any) -> Any:

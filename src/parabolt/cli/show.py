@@ -8,7 +8,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from parabolt.cli.output import Json, Source, console, outcome_as_json, print_json
+from parabolt.cli.output import Json, Source, console, print_json
 from parabolt.problems.registry import load_problem
 from parabolt.tables.schema import context_values
 
@@ -68,7 +68,7 @@ def _as_json(problem: TabularProblem) -> dict[str, Any]:
         "optimum": {
             "configuration": optimum.configuration.as_dict(),
             "provenance": optimum.provenance,
-            **outcome_as_json(problem.evaluate(optimum.configuration)),
+            **problem.evaluate(optimum.configuration).to_record(),
         },
     }
 

@@ -12,7 +12,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from parabolt.cli.output import outcome_as_json
 from parabolt.trials.spec.template import TRIAL_FIELDS
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def _trial_as_json(trial: Trial) -> dict[str, Any]:
     return {
         "trial": trial.number,
         "configuration": trial.configuration.as_dict(),
-        **outcome_as_json(trial.outcome),
+        **trial.outcome.to_record(),
         "reason": trial.reason,
         "n_attempts": trial.n_launched,
         "folder": trial.folder,

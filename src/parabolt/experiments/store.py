@@ -15,7 +15,7 @@ import os
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,23 +24,21 @@ import pyarrow.parquet as pq
 from parabolt.errors import OptionError, StoreError, TableError
 from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.run import Run, RunKey
-from parabolt.outcome import SOURCES, STATUSES, Outcomes, Source, Status
+from parabolt.outcome import Outcomes
 from parabolt.space.knobs import KNOBS
-
-if TYPE_CHECKING:
-    from parabolt.outcome import CodeArray
 
 #: Column to meaning, beside one column of raw sizes for each knob.
 COLUMNS: dict[str, str] = {
     "evaluation": "number of the evaluation, from 0; the initial design comes first",
     "is_initial": "whether it belongs to the initial design",
     "observed_throughput": "iterations/s as told: with noise, and imputed where out of memory",
-    "throughput": "noiseless iterations/s; NaN where out of memory",
-    "throughput_source": "how the noiseless figure is known",
     "status": "ok or oom",
+    "throughput": "noiseless iterations/s; NaN where out of memory",
     "peak_memory_gb": "peak memory in GB; inf where out of memory",
-    "memory_source": "how the peak memory is known",
     "memory_margin": "peak memory / capacity - 1; 0.2 where out of memory",
+    "wall_time_s": "seconds that the measurement took; NaN where unknown",
+    "throughput_source": "how the noiseless figure is known",
+    "memory_source": "how the peak memory is known",
     "recommended_throughput": "noiseless iterations/s of the recommendation; 0 if infeasible",
     "step_time_s": "seconds that the optimizer took; NaN in the initial design",
     "n_failed_fits": "fits of the optimizer's model that fell back",
@@ -206,18 +204,13 @@ def _stems(folder: Path, ending: str) -> set[str]:
 
 
 def _to_arrow(run: Run) -> pa.Table:
-    n, outcomes = len(run), run.outcomes
+    n = len(run)
     columns: dict[str, Any] = {
         "evaluation": np.arange(n),
         "is_initial": np.arange(n) < run.n_initial,
         **{name: run.sizes[:, i] for i, name in enumerate(KNOBS)},
         "observed_throughput": run.observed,
-        "throughput": outcomes.throughput,
-        "throughput_source": [str(SOURCES[code]) for code in outcomes.throughput_source],
-        "status": [str(STATUSES[code]) for code in outcomes.status],
-        "peak_memory_gb": outcomes.peak_memory_gb,
-        "memory_source": [str(SOURCES[code]) for code in outcomes.memory_source],
-        "memory_margin": outcomes.memory_margin,
+        **run.outcomes.to_columns(),
         "recommended_throughput": run.recommended,
         "step_time_s": run.step_time_s,
         "n_failed_fits": run.n_failed_fits,
@@ -235,33 +228,19 @@ def _to_arrow(run: Run) -> pa.Table:
 def _from_arrow(data: pa.Table, about: dict[str, Any]) -> Run:
     key = about["key"]
     options = tuple((name, value) for name, value in key["options"])
-    floats = {
-        name: data.column(name).to_numpy().copy()
-        for name in COLUMNS
-        if pa.types.is_floating(data.schema.field(name).type)
+    columns = {
+        name: column.to_numpy().copy()
+        for name, column in zip(data.column_names, data.columns, strict=True)
     }
     return Run(
         key=RunKey(**{**key, "protocol": Protocol(**key["protocol"]), "options": options}),
         optimum=about["optimum"],
         n_initial=about["n_initial"],
-        sizes=np.stack([data.column(name).to_numpy() for name in KNOBS], axis=1),
-        observed=floats["observed_throughput"],
-        outcomes=Outcomes(
-            status=_codes(data, "status", STATUSES),
-            throughput=floats["throughput"],
-            peak_memory_gb=floats["peak_memory_gb"],
-            memory_margin=floats["memory_margin"],
-            wall_time_s=np.full(data.num_rows, np.nan),
-            throughput_source=_codes(data, "throughput_source", SOURCES),
-            memory_source=_codes(data, "memory_source", SOURCES),
-        ),
-        recommended=floats["recommended_throughput"],
-        step_time_s=floats["step_time_s"],
-        n_failed_fits=data.column("n_failed_fits").to_numpy(),
-        was_shortened=data.column("was_shortened").to_numpy(zero_copy_only=False),
+        sizes=np.stack([columns[name] for name in KNOBS], axis=1),
+        observed=columns["observed_throughput"],
+        outcomes=Outcomes.from_columns(columns),
+        recommended=columns["recommended_throughput"],
+        step_time_s=columns["step_time_s"],
+        n_failed_fits=columns["n_failed_fits"],
+        was_shortened=columns["was_shortened"],
     )
-
-
-def _codes(data: pa.Table, name: str, words: tuple[Status, ...] | tuple[Source, ...]) -> CodeArray:
-    number = {str(word): code for code, word in enumerate(words)}
-    return np.array([number[text] for text in data.column(name).to_pylist()], dtype=np.uint8)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import JournalError
-from parabolt.outcome import Outcome, Source, Status
+from parabolt.outcome import Outcome, Status
 from parabolt.space.configuration import Configuration
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class History:
             trial.statistics = record["statistics"]
             trial.reason = record["reason"]
             if record["is_final"]:
-                trial.ending = decode_outcome(record["outcome"])
+                trial.ending = Outcome.from_record(record["outcome"])
         else:
             raise ValueError(f"unknown kind {kind!r}")
 
@@ -179,7 +179,7 @@ def ended(number: int, attempt: Attempt, *, is_final: bool) -> Record:
         "kind": "ended",
         "trial": number,
         "is_final": is_final,
-        "outcome": encode_outcome(attempt.outcome),
+        "outcome": attempt.outcome.to_record(),
         "reason": attempt.verdict.reason,
         "saved_s": attempt.saved_s,
         "statistics": None
@@ -191,33 +191,6 @@ def ended(number: int, attempt: Attempt, *, is_final: bool) -> Record:
             "peak_memory_per_gpu_gb": list(statistics.peak_memory_per_gpu_gb),
         },
     }
-
-
-def encode_outcome(outcome: Outcome) -> dict[str, Any]:
-    """An outcome for JSON: null for NaN, and `inf` as a text."""
-    return {
-        "status": str(outcome.status),
-        "throughput": _number(outcome.throughput),
-        "peak_memory_gb": _number(outcome.peak_memory_gb),
-        "memory_margin": _number(outcome.memory_margin),
-        "wall_time_s": _number(outcome.wall_time_s),
-        "throughput_source": str(outcome.throughput_source),
-        "memory_source": str(outcome.memory_source),
-    }
-
-
-def decode_outcome(record: dict[str, Any]) -> Outcome:
-    """The inverse of `encode_outcome`."""
-    numbers = {
-        name: math.nan if record[name] is None else float(record[name])
-        for name in ("throughput", "peak_memory_gb", "memory_margin", "wall_time_s")
-    }
-    return Outcome(
-        status=Status(record["status"]),
-        throughput_source=Source(record["throughput_source"]),
-        memory_source=Source(record["memory_source"]),
-        **numbers,
-    )
 
 
 def _number(value: float) -> float | str | None:
