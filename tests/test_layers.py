@@ -73,7 +73,7 @@ def modules_after(code):
 OPTIONAL = {
     "torch", "botorch", "gpytorch", "optuna", "optunahub", "cmaes", "nevergrad", "ax", "smac",
     "ConfigSpace", "carps", "gymnasium", "ray", "distributed", "matplotlib", "plotly", "bolt",
-    "huggingface_hub", "sklearn", "hebo",
+    "huggingface_hub", "sklearn",
 }  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def test_what_is_used_loads_only_what_it_needs(use, allowed):
     assert modules_after(use).isdisjoint(set(HEAVY) - allowed)
 
 
-@pytest.mark.parametrize("name", ["optuna-gp", "nevergrad-ngopt", "ax", "smac", "hebo"])
+@pytest.mark.parametrize("name", ["optuna-gp", "nevergrad-ngopt", "ax", "smac"])
 def test_an_unused_integration_is_not_loaded(name):
     """Its name is known, and nothing of it is imported until it is asked for."""
     loaded = modules_after(

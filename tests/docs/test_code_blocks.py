@@ -29,7 +29,6 @@ SLOW = {"how-to/ax.md", "how-to/botorch.md", "how-to/carps.md", "how-to/guests.m
 #: they are tested by instead, and how one sees it there.
 ELSEWHERE = {
     "studies.md": ("tests/experiments/test_published_logs.py", "read_published"),
-    "how-to/hebo.md": ("tests/integrations/hebo_environment.py", "how-to/hebo.md"),
 }
 
 RUNNER = """

@@ -14,9 +14,6 @@ from parabolt.testing import OptimizerContract, drive
 
 QUICK = ("nevergrad-ngopt", "nevergrad-oneplusone")
 
-#: HEBO has an environment of its own, see test_hebo.py.
-HERE = tuple(name for name in GUESTS if name != "hebo")
-
 
 class GuestContract(OptimizerContract):
     name: str
@@ -35,7 +32,7 @@ class TestNevergrad(GuestContract):
 class TestModels(GuestContract):
     n_evaluations = 13  # three of them by the model
 
-    @pytest.fixture(params=[name for name in HERE if name not in QUICK], autouse=True)
+    @pytest.fixture(params=[name for name in GUESTS if name not in QUICK], autouse=True)
     def _name(self, request):
         request.instance.name = request.param
 
@@ -116,7 +113,7 @@ def test_nevergrad_by_any_of_its_own_names():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", HERE)
+@pytest.mark.parametrize("name", GUESTS)
 def test_a_search_finds_more_than_its_initial_design(name):
     problem = parabolt.load_problem("pco32")
     run = execute(problem, RunKey.of(problem, name, 0, Protocol(n_evaluations=15)))
@@ -124,7 +121,7 @@ def test_a_search_finds_more_than_its_initial_design(name):
     assert found.max() > found[: run.n_initial].max()
 
 
-@pytest.mark.parametrize("name", HERE)
+@pytest.mark.parametrize("name", GUESTS)
 def test_cannot_be_hurried(name):
     space = parabolt.load_problem("pco32").space
     with pytest.raises(parabolt.OptionError, match=f"{name}: expected no ask_time_limit_s"):
@@ -133,7 +130,7 @@ def test_cannot_be_hurried(name):
 
 def test_names_are_distinct_and_every_class_says_its_own():
     assert not set(GUESTS) & set(OPTIMIZERS)
-    for name in HERE:
+    for name in GUESTS:
         assert optimizer_class(name).name == name
 
 

@@ -45,7 +45,7 @@ def mean_interval(values: FloatArray, *, confidence: float = 0.95) -> tuple[floa
         confidence_level=confidence,
         n_resamples=_N_RESAMPLES,
         method="percentile",
-        random_state=np.random.default_rng(0),  # its name before scipy 1.15, too
+        rng=np.random.default_rng(0),
         batch=max(1, 2_000_000 // len(values)),
     )
     return float(result.confidence_interval.low), float(result.confidence_interval.high)

@@ -41,7 +41,6 @@ GUESTS: dict[str, str] = {
     "nevergrad-oneplusone": "parabolt.integrations.nevergrad:DiscreteOnePlusOne",
     "ax": "parabolt.integrations.ax:AxOptimizer",
     "smac": "parabolt.integrations.smac:SMACOptimizer",
-    "hebo": "parabolt.integrations.hebo:HEBOOptimizer",
 }
 
 

@@ -80,8 +80,7 @@ def log_noisy_constrained_ei(
         deadline: When to stop with fewer samples; one block of 32 is always made.
     """
     b = len(baseline)
-    # `seed` is its name before scipy 1.15, too.
-    points = qmc.Sobol(2 * b, scramble=True, seed=rng).random(n_samples)
+    points = qmc.Sobol(2 * b, scramble=True, rng=rng).random(n_samples)
     normals = ndtri(np.clip(points, 1e-12, 1.0 - 1e-12))
     f = ConditionedGP(objective, baseline, X, normals[:, :b])
     c = None
