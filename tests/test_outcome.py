@@ -107,9 +107,35 @@ def test_arrays_are_read_only_in_copies_too():
             outcomes.throughput[0] = 1.0
 
 
+#: What each status says: finished, does not run, the one or the other, timed, evidence of memory.
+MEANINGS = {
+    Status.OK: (True, False, True, True, True),
+    Status.OOM: (False, True, True, False, True),
+    Status.FAILED: (False, True, True, False, False),
+    Status.STOPPED: (False, False, False, True, False),
+    **dict.fromkeys((Status.CRASHED, Status.TIMEOUT, Status.INVALID, Status.NODE), (False,) * 5),
+}
+
+
+@pytest.mark.parametrize("status", Status)
+def test_what_a_status_says_of_its_configuration(status):
+    assert MEANINGS[status] == (
+        status.is_feasible, status.is_infeasible, status.is_definite, status.is_timed,
+        status.is_memory_evidence,
+    )  # fmt: skip
+
+
+def test_arrays_say_the_same_as_words():
+    outcomes = Outcomes.of([Outcome(status, 1.0) for status in Status])
+    for name in ("is_feasible", "is_infeasible", "is_timed"):
+        assert getattr(outcomes, name).tolist() == [getattr(s, name) for s in Status]
+    assert outcomes.is_oom.tolist() == [s == "oom" for s in Status]
+
+
 def test_codes_are_places_in_the_lists_of_words():
     """Pickled outcomes hold codes: words are only ever appended."""
     assert STATUSES[:5] == ("ok", "oom", "crashed", "timeout", "stopped")
+    assert STATUSES[5:] == ("failed", "invalid", "node")
     assert SOURCES[:5] == ("none", "measured", "interpolated", "imputed", "simulated")
     assert Outcomes.of(ALL).status.tolist() == [4, 2, 1, 0]
     assert OOM_MARGIN == 0.2

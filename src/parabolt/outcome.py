@@ -29,13 +29,52 @@ OOM_MARGIN = 0.2
 
 
 class Status(StrEnum):
-    """How a trial ended."""
+    """How a trial ended, and what that says of its configuration.
+
+    Attributes:
+        OK: The run finished.
+        OOM: It ran out of memory.
+        CRASHED: It ended with an error that says nothing of memory.
+        TIMEOUT: It hit its time limit.
+        STOPPED: It was stopped early, since it was too slow to beat the best.
+        FAILED: A published run did not finish; whether for memory or a crash isn't recorded.
+        INVALID: The framework rejects the configuration.
+        NODE: Hardware, network or the scheduler ended it; the configuration had no part in it.
+    """
 
     OK = "ok"
     OOM = "oom"
     CRASHED = "crashed"
     TIMEOUT = "timeout"
     STOPPED = "stopped"
+    FAILED = "failed"
+    INVALID = "invalid"
+    NODE = "node"
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether the run finished."""
+        return self is Status.OK
+
+    @property
+    def is_infeasible(self) -> bool:
+        """Whether the configuration is known not to run on this instance."""
+        return self in (Status.OOM, Status.FAILED)
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether it is known if the configuration runs; anything else says nothing of that."""
+        return self.is_feasible or self.is_infeasible
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether steps were timed: the run finished, or was stopped early as too slow to win."""
+        return self in (Status.OK, Status.STOPPED)
+
+    @property
+    def is_memory_evidence(self) -> bool:
+        """Whether it is known if the configuration fits into memory."""
+        return self in (Status.OK, Status.OOM)
 
 
 class Source(StrEnum):
@@ -50,7 +89,7 @@ class Source(StrEnum):
 
 STATUSES: tuple[Status, ...] = tuple(Status)
 SOURCES: tuple[Source, ...] = tuple(Source)
-OK, OOM, STOPPED = (STATUSES.index(s) for s in (Status.OK, Status.OOM, Status.STOPPED))
+OK, OOM, FAILED = (STATUSES.index(s) for s in (Status.OK, Status.OOM, Status.FAILED))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,8 +98,8 @@ class Outcome:
 
     Attributes:
         status: How the trial ended.
-        throughput: Iterations per second; NaN unless there is a figure. For an `oom` it is finite
-            only if `throughput_source` says `imputed`.
+        throughput: Iterations per second; NaN unless there is a figure. Of a configuration that
+            does not run it is finite only if `throughput_source` says `imputed`.
         peak_memory_gb: Largest peak memory over the GPUs in GB; inf when out of memory.
         memory_margin: peak/capacity - 1: negative if and only if the run fits. `OOM_MARGIN` when
             out of memory; NaN when unknown.
@@ -86,7 +125,7 @@ class Outcome:
     @property
     def is_feasible(self) -> bool:
         """Whether the run finished."""
-        return self.status is Status.OK
+        return self.status.is_feasible
 
     @property
     def slack(self) -> float:
@@ -196,6 +235,24 @@ class Outcomes:
     def is_feasible(self) -> BoolArray:
         """Whether each run finished, (n,) bool."""
         return np.equal(self.status, OK)
+
+    @property
+    def is_infeasible(self) -> BoolArray:
+        """Whether each configuration is known not to run, (n,) bool; see `Status`."""
+        return self._are([status.is_infeasible for status in STATUSES])
+
+    @property
+    def is_timed(self) -> BoolArray:
+        """Whether steps of each run were timed, (n,) bool; see `Status`."""
+        return self._are([status.is_timed for status in STATUSES])
+
+    @property
+    def is_oom(self) -> BoolArray:
+        """Whether each run ran out of memory, (n,) bool."""
+        return np.equal(self.status, OOM)
+
+    def _are(self, by_code: list[bool]) -> BoolArray:
+        return np.array(by_code)[self.status]
 
     @property
     def slack(self) -> FloatArray:

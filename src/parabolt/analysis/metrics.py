@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parabolt.outcome import OOM
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -65,8 +63,8 @@ def regret_area(run: Run) -> float:
 
 def oom_share(run: Run) -> float:
     """Share of out-of-memory runs among the evaluations after the initial design; NaN if none."""
-    chosen = run.outcomes.status[run.n_initial :]
-    return float(np.mean(chosen == OOM)) if len(chosen) else float("nan")
+    chosen = run.outcomes.is_oom[run.n_initial :]
+    return float(np.mean(chosen)) if len(chosen) else float("nan")
 
 
 def final_regret_percent(run: Run) -> float:

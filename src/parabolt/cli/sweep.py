@@ -10,7 +10,6 @@ import typer
 from parabolt.cli.output import Json, console, print_json
 from parabolt.cli.trial_view import print_result, result_as_json, watching
 from parabolt.instances.search_space import SearchSpace
-from parabolt.outcome import Status
 from parabolt.trials.spec.file import load_spec
 from parabolt.trials.sweep import EXPORT
 from parabolt.trials.sweep import sweep as run_sweep
@@ -34,8 +33,7 @@ def sweep(
     except KeyboardInterrupt:
         typer.echo(f"stopped; the same command goes on from {out}", err=True)
         raise typer.Exit(130) from None
-    definite = (Status.OK, Status.OOM)
-    unknown = [t for t in history.told if t.outcome.status not in definite]
+    unknown = [t for t in history.told if not t.outcome.status.is_definite]
     if json:
         print_json({**result_as_json(loaded, history), "export": str(out / EXPORT)})
     else:

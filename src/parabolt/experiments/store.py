@@ -31,9 +31,9 @@ from parabolt.space.knobs import KNOBS
 COLUMNS: dict[str, str] = {
     "evaluation": "number of the evaluation, from 0; the initial design comes first",
     "is_initial": "whether it belongs to the initial design",
-    "observed_throughput": "iterations/s as told: with noise, and imputed where out of memory",
-    "status": "ok or oom",
-    "throughput": "noiseless iterations/s; NaN where out of memory",
+    "observed_throughput": "iterations/s as told: with noise, and imputed where it did not run",
+    "status": "ok, oom, or failed (memory or a crash, not recorded which)",
+    "throughput": "noiseless iterations/s; NaN where it did not run",
     "peak_memory_gb": "peak memory in GB; inf where out of memory",
     "memory_margin": "peak memory / capacity - 1; 0.2 where out of memory",
     "wall_time_s": "seconds that the measurement took; NaN where unknown",

@@ -17,7 +17,6 @@ import numpy as np
 from parabolt.errors import MissingDependencyError
 from parabolt.integrations.box import CandidateBox
 from parabolt.integrations.guest import GuestOptimizer
-from parabolt.outcome import Status
 
 try:
     import torch
@@ -146,7 +145,7 @@ class AxOptimizer(GuestOptimizer):
                 if proposal is not None:
                     self._client.mark_trial_abandoned(proposal[0])
                 index = self._client.attach_trial(sizes)
-            if outcome.status in (Status.OK, Status.OOM):
+            if outcome.status.is_definite:
                 self._client.complete_trial(index, raw_data=raw_data(outcome))
             else:
                 self._client.mark_trial_failed(index)

@@ -25,7 +25,7 @@ import numpy as np
 
 from parabolt.errors import InvalidConfigurationError, MissingDependencyError, OptionError
 from parabolt.instances.catalogue import load_instance
-from parabolt.outcome import OOM, SOURCES, Source
+from parabolt.outcome import SOURCES, Source
 from parabolt.problems.imputation import impute_throughput
 from parabolt.problems.registry import load_problem
 from parabolt.problems.snapping import SNAP_TOLERANCE
@@ -218,7 +218,7 @@ class PCO(ConstrainedBaseTestProblem):
 
     def is_imputed(self, X: Any) -> Any:
         """Where the throughput stands in for a run that died, `batch_shape` bool."""
-        return self._look_up(self._outcomes.status == OOM, X).squeeze(-1)
+        return self._look_up(self._outcomes.is_oom, X).squeeze(-1)
 
     def is_measured(self, X: Any) -> Any:
         """Where the throughput comes from a run of that very candidate, `batch_shape` bool."""

@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from parabolt.problems.problem import Problem
 
 _STATUS = {
+    **dict.fromkeys(Status, StatusType.CRASHED),
     Status.OK: StatusType.SUCCESS,
     Status.OOM: StatusType.MEMORYOUT,
-    Status.CRASHED: StatusType.CRASHED,
-    Status.STOPPED: StatusType.CRASHED,
     Status.TIMEOUT: StatusType.TIMEOUT,
 }
 

@@ -10,7 +10,6 @@ import numpy as np
 from parabolt.errors import OptionError
 from parabolt.integrations.box import CandidateBox
 from parabolt.optimizers.initial_design import DesignedOptimizer
-from parabolt.outcome import Status
 
 if TYPE_CHECKING:
     from parabolt.instances.search_space import SearchSpace
@@ -89,4 +88,4 @@ def loss(outcome: Outcome) -> float:
 
     A run that died made no iteration, and 0 is more than the loss of any run that finished.
     """
-    return -outcome.throughput if outcome.status is Status.OK else 0.0
+    return -outcome.throughput if outcome.is_feasible else 0.0

@@ -36,10 +36,9 @@ if TYPE_CHECKING:
 CRASH_COST = 0.0
 
 _STATUS = {
+    **dict.fromkeys(Status, StatusType.CRASHED),
     Status.OK: StatusType.SUCCESS,
     Status.OOM: StatusType.MEMORYOUT,
-    Status.CRASHED: StatusType.CRASHED,
-    Status.STOPPED: StatusType.CRASHED,
     Status.TIMEOUT: StatusType.TIMEOUT,
 }
 

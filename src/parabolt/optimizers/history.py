@@ -42,23 +42,22 @@ class History:
     @property
     def is_feasible(self) -> BoolArray:
         """Whether the run finished."""
-        return np.array([o.status is Status.OK for o in self._outcomes], dtype=bool)
+        return np.array([o.status.is_feasible for o in self._outcomes], dtype=bool)
 
     @property
     def is_timed(self) -> BoolArray:
         """Whether the run was timed: it finished, or was stopped early as too slow to win."""
-        timed = (Status.OK, Status.STOPPED)
-        return np.array([o.status in timed for o in self._outcomes], dtype=bool)
+        return np.array([o.status.is_timed for o in self._outcomes], dtype=bool)
 
     @property
-    def is_oom(self) -> BoolArray:
-        """Whether the run ran out of memory."""
-        return np.array([o.status is Status.OOM for o in self._outcomes], dtype=bool)
+    def is_infeasible(self) -> BoolArray:
+        """Whether the configuration is known not to run, for lack of memory or as published."""
+        return np.array([o.status.is_infeasible for o in self._outcomes], dtype=bool)
 
     @property
     def is_informative(self) -> BoolArray:
         """Whether the outcome says something of the configuration; a crash does not."""
-        return self.is_timed | self.is_oom
+        return self.is_timed | self.is_infeasible
 
     @property
     def throughput(self) -> FloatArray:
@@ -90,13 +89,13 @@ def _check(configuration: Configuration, outcome: Outcome) -> None:
             f"{configuration}: expected a finite throughput with status ok, got {throughput}; "
             "try status oom, crashed or timeout for a run that gave none"
         )
-    if status is Status.OOM and not (
+    if status.is_infeasible and not (
         np.isnan(throughput)
         or (np.isfinite(throughput) and outcome.throughput_source is Source.IMPUTED)
     ):
         raise ObservationError(
-            f"{configuration}: expected no throughput (NaN) or an imputed one with status oom, "
-            f"got {throughput} marked {outcome.throughput_source}"
+            f"{configuration}: expected no throughput (NaN) or an imputed one with status "
+            f"{status}, got {throughput} marked {outcome.throughput_source}"
         )
     if np.isinf(outcome.memory_margin):
         raise ObservationError(

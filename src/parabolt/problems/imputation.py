@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parabolt.outcome import OOM, SOURCES, Source
+from parabolt.outcome import FAILED, OOM_MARGIN, SOURCES, Source
 from parabolt.problems.problem import Problem, ProblemWrapper
 
 if TYPE_CHECKING:
@@ -44,7 +44,10 @@ def impute_throughput(
 
 
 class ImputedProblem(ProblemWrapper):
-    """Gives out-of-memory outcomes a throughput, marked `imputed`; their status stays `oom`."""
+    """Gives outcomes of what does not run a throughput, marked `imputed`; their status stays.
+
+    A run that failed for a reason that isn't recorded gets `OOM_MARGIN` too, marked `imputed`.
+    """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -53,8 +56,12 @@ class ImputedProblem(ProblemWrapper):
 
     def _evaluate_rows(self, rows: IntArray) -> Outcomes:
         outcomes = self.problem._evaluate_rows(rows)
-        failed = outcomes.status == OOM
-        source = outcomes.throughput_source.copy()
-        source[failed] = SOURCES.index(Source.IMPUTED)
-        throughput = np.where(failed, self._filled[rows], outcomes.throughput)
-        return replace(outcomes, throughput=throughput, throughput_source=source)
+        dead, unknown = outcomes.is_infeasible, np.equal(outcomes.status, FAILED)
+        imputed = SOURCES.index(Source.IMPUTED)
+        return replace(
+            outcomes,
+            throughput=np.where(dead, self._filled[rows], outcomes.throughput),
+            throughput_source=np.where(dead, imputed, outcomes.throughput_source).astype(np.uint8),
+            memory_margin=np.where(unknown, OOM_MARGIN, outcomes.memory_margin),
+            memory_source=np.where(unknown, imputed, outcomes.memory_source).astype(np.uint8),
+        )

@@ -14,7 +14,7 @@ from parabolt.costmodel.step_time import time_features
 from parabolt.costmodel.terms.crash import crash_features
 from parabolt.costmodel.terms.memory import last_stage_shares, memory_features
 from parabolt.errors import ObservationError
-from parabolt.outcome import OK, OOM, SOURCES, STOPPED, Source
+from parabolt.outcome import SOURCES, Source
 from parabolt.space.configuration import Configuration, are_configurations
 from parabolt.space.knobs import KNOBS
 from parabolt.space.rules import Sizes
@@ -111,13 +111,12 @@ def pooled(items: list[Evidence]) -> Trials:
     """The trials of all parts."""
     layouts = [item.layout for item in items]
     outcomes = [item.outcomes for item in items]
-    status = _stack([o.status for o in outcomes])
     throughput = _stack([_run_only(o.throughput, o.throughput_source) for o in outcomes])
     peak = _stack([_run_only(o.peak_memory_gb, o.memory_source) for o in outcomes])
     margin = _stack([_run_only(o.memory_margin, o.memory_source) for o in outcomes])
     capacity = _stack([np.full(len(x), x.setting.capacity_gb) for x in layouts])
-    is_ok = np.equal(status, OK)
-    is_timed = (is_ok | np.equal(status, STOPPED)) & (throughput > 0.0)
+    is_ok = _stack([o.is_feasible for o in outcomes])
+    is_timed = _stack([o.is_timed for o in outcomes]) & (throughput > 0.0)
     peak = np.where(np.isfinite(peak), peak, capacity * (1.0 + margin))
     return Trials(
         tuple(sorted({item.instance.name for item in items if len(item.outcomes)})),
@@ -129,7 +128,7 @@ def pooled(items: list[Evidence]) -> Trials:
         np.where(is_ok & np.isfinite(peak) & (peak > 0.0), peak, np.nan),
         capacity,
         is_ok,
-        np.equal(status, OOM),
+        _stack([o.is_oom for o in outcomes]),
     )
 
 

@@ -291,7 +291,7 @@ class ParaboltOptimizer(Optimizer):
     def _calibration(self) -> Calibration:
         used = np.arange(len(self.history))
         if "censoring" in self._without:
-            used = used[~self.history.is_oom]
+            used = used[~self.history.is_infeasible]
         if len(used) == 0:
             return self._prior
         told = self.space.encoded[self.history.rows[used]]
@@ -299,10 +299,10 @@ class ParaboltOptimizer(Optimizer):
         return self._prior.fit(Evidence(self.space.instance, told, outcomes))
 
     def _risk(self, predicted: FloatArray) -> FloatArray:
-        counted = self.history.is_oom | self.history.is_feasible
+        counted = self.history.is_infeasible | self.history.is_feasible
         counted &= np.isin(self.history.rows, self._looked_at)
         at = np.searchsorted(self._looked_at, self.history.rows[counted])
-        return failure_probability(predicted, self._inputs, at, self.history.is_oom[counted])
+        return failure_probability(predicted, self._inputs, at, self.history.is_infeasible[counted])
 
     def _timed(self) -> tuple[IntArray, FloatArray]:
         """Places and log throughput of timed runs among the candidates looked at."""
@@ -320,13 +320,13 @@ class ParaboltOptimizer(Optimizer):
 
     def _caution(self) -> float:
         """Weight of log P(feasible), larger while too many trials run out of memory."""
-        n_oom = int(self.history.is_oom.sum())
+        n_oom = int(self.history.is_infeasible.sum())
         share = (n_oom - 1) / max(n_oom + int(self.history.is_feasible.sum()), 1)
         return _CAUTION + _CAUTION_GROWTH * max(share - _OOM_BUDGET, 0.0)
 
     def _is_doubtful(self) -> bool:
         """Whether the last forecasts were so wrong that physics had better not lead."""
-        failed, finished = self.history.is_oom, self.history.is_feasible
+        failed, finished = self.history.is_infeasible, self.history.is_feasible
         risk, expected = np.array(self._forecasts).reshape(-1, 2).T
         used = np.flatnonzero((failed | finished) & np.isfinite(risk))[-_N_FORECASTS:]
         share = float(failed[used].mean()) if len(used) >= 4 else 0.0

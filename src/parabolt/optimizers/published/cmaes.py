@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import MissingDependencyError
 from parabolt.optimizers.published.optuna_study import OptunaOptimizer
-from parabolt.outcome import Status
 
 if TYPE_CHECKING:
     from parabolt.outcome import Outcome
@@ -45,4 +44,4 @@ class CMAES(OptunaOptimizer):
             return CmaEsSampler(x0=start, seed=seed, with_margin=True)
 
     def _value(self, outcome: Outcome) -> float:
-        return outcome.throughput if outcome.status is Status.OK else _OOM_VALUE
+        return outcome.throughput if outcome.is_feasible else _OOM_VALUE

@@ -9,7 +9,6 @@ import numpy as np
 
 from parabolt.errors import MissingDependencyError, OptionError
 from parabolt.optimizers.initial_design import DesignedOptimizer
-from parabolt.outcome import Status
 
 try:
     import optuna
@@ -88,7 +87,7 @@ class OptunaOptimizer(DesignedOptimizer):
             self._add_trial(self._study, row, outcome)
             return
         trial = trials.pop(0)
-        if _counts(outcome):
+        if outcome.status.is_definite:
             for name, margin in self._constraints(outcome).items():
                 trial.set_constraint(name, margin)
             self._study.tell(trial, self._value(outcome))
@@ -105,7 +104,7 @@ class OptunaOptimizer(DesignedOptimizer):
         return self._study
 
     def _add_trial(self, study: Any, row: int, outcome: Outcome) -> None:
-        if not _counts(outcome):
+        if not outcome.status.is_definite:
             return
         levels = self.space.encoded[row].astype(int).tolist()
         study.add_trial(
@@ -119,10 +118,6 @@ class OptunaOptimizer(DesignedOptimizer):
 
     def _constraints(self, outcome: Outcome) -> dict[str, float]:
         return {"memory_margin": outcome.memory_margin} if self._is_constrained else {}
-
-
-def _counts(outcome: Outcome) -> bool:
-    return outcome.status in (Status.OK, Status.OOM)
 
 
 def _quiet_study(sampler: Any) -> Any:
