@@ -1,3 +1,5 @@
+import ast
+import importlib
 import os
 import shutil
 import subprocess
@@ -14,6 +16,47 @@ def pytest_addoption(parser):
     parser.addoption(
         "--strict-skips", action="store_true", help="fail the session if any test was skipped"
     )
+    parser.addoption(
+        "--installed-only",
+        action="store_true",
+        help="leave out tests of libraries that are not installed",
+    )
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leaves out a file that imports a library which is not here, if that was asked for."""
+    if not config.getoption("--installed-only") or collection_path.suffix != ".py":
+        return None
+    imports = [
+        name
+        for node in ast.parse(collection_path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
+        )
+    ]
+    return None if all(map(_can_import, imports)) else True
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves out tests marked with a library that is not here, if that was asked for."""
+    if not config.getoption("--installed-only"):
+        return
+    missing = [
+        item
+        for item in items
+        if not all(_can_import(name) for mark in item.iter_markers("needs") for name in mark.args)
+    ]
+    config.hook.pytest_deselected(items=missing)
+    items[:] = [item for item in items if item not in missing]
+
+
+def _can_import(name):
+    try:
+        importlib.import_module(name)
+    except (ImportError, parabolt.MissingDependencyError):
+        return False
+    return True
 
 
 def pytest_sessionfinish(session, exitstatus):
