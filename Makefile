@@ -3,8 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
+CORE := .venv-core
+PYTHONS := 3.12 3.13
+# uv does not know pip's wheel folders.
+UV_INSTALL = UV_FIND_LINKS="$${UV_FIND_LINKS-$$(echo $$PIP_FIND_LINKS | tr ' ' ,)}" $(BIN)/uv pip install --quiet
 
-.PHONY: demo demo-tune test test-slow test-lowest lint bench docs release clean
+.PHONY: demo demo-tune test test-slow test-lowest test-core test-pythons lint bench docs release clean
 
 demo: $(VENV)/.demo
 	$(BIN)/parabolt bench pco32 pco64 --optimizers random,tpe,logeic --seeds 10 --out runs/demo
@@ -22,8 +26,7 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_FLAGS)
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -m "slow and not alone" $(PYTEST_FLAGS)
-	$(BIN)/python -m pytest -m "slow and alone" $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n 2 -m slow $(PYTEST_FLAGS)
 
 # Every dependency at the minimum version that pyproject.toml states: the quick tests, and of the slow
 # ones those that libraries of an extra have little else of.
@@ -34,6 +37,20 @@ test-lowest: $(LOWEST)/.test
 	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 -m "not slow and not newest" $(PYTEST_FLAGS)
 	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 -m slow $(SLOW_LIBRARIES) $(PYTEST_FLAGS)
 
+# The core alone, without any extra: each message that names an extra is seen here.
+test-core: $(CORE)/.test
+	$(CORE)/bin/python -m pytest -n 2 -m "not slow" --installed-only tests $(PYTEST_FLAGS)
+
+# Other versions of Python, as far as the machine has them, with the extras that are light to install.
+test-pythons: $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	for version in $(PYTHONS); do \
+	    $(BIN)/uv python find --no-python-downloads --quiet $$version || { echo "no Python $$version here"; continue; }; \
+	    $(BIN)/uv venv --quiet --clear --no-python-downloads --python $$version .venv-$$version && \
+	    $(UV_INSTALL) --python .venv-$$version --editable '.[optuna,report,test-tools]' && \
+	    .venv-$$version/bin/python -m pytest -n 2 -m "not slow" --installed-only $(PYTEST_FLAGS) || exit 1; \
+	done
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -43,7 +60,7 @@ bench: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
 clean:
-	rm -rf $(VENV) $(LOWEST) runs build dist
+	rm -rf $(VENV) $(VENV)-* runs build dist
 
 # One environment; a stamp for each set of extras, so that a second run installs nothing.
 $(BIN)/python:
@@ -65,12 +82,16 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
-# uv, because pip has no way to ask for the lowest versions. It doesn't know pip's wheel folders.
+$(CORE)/.test: pyproject.toml
+	$(PYTHON) -m venv $(CORE)
+	$(CORE)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test-tools]'
+	@touch $@
+
+# uv, because pip has no way to ask for the lowest versions.
 $(LOWEST)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
 	$(BIN)/uv venv --quiet --clear --python 3.11 $(LOWEST)
-	UV_FIND_LINKS="$${UV_FIND_LINKS-$$(echo $$PIP_FIND_LINKS | tr ' ' ,)}" $(BIN)/uv pip install --quiet \
-	    --python $(LOWEST) --resolution lowest-direct --requirements pyproject.toml --extra test-lowest
+	$(UV_INSTALL) --python $(LOWEST) --resolution lowest-direct --requirements pyproject.toml --extra test-lowest
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --no-deps --editable .
 	@touch $@
 

@@ -6,8 +6,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import parabolt
+
+# An example may take long on a busy machine.
+settings.register_profile("parabolt")
+settings.load_profile("parabolt")
 
 PUBLISHED = ("pco32", "pco64")
 

@@ -123,7 +123,7 @@ def test_one_wild_run_does_not_spoil_the_fit(table):
     assert np.abs(change).mean() < 0.01
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1))
 def test_derivatives_agree_with_differences(seed):
     """The Jacobian of time, and gradient of the censored likelihood of memory."""

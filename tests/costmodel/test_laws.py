@@ -60,7 +60,7 @@ def changed(instance, part, **fields):
     return replace(instance, **{part: replace(getattr(instance, part), **fields)})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans(), st.floats(1.0, 4.0))
 def test_more_memory_never_makes_an_oom(instance, factor):
     sizes = lattice(instance)
@@ -73,7 +73,7 @@ def test_more_memory_never_makes_an_oom(instance, factor):
     assert (after.peak_memory_gb[fitted] <= memory * factor).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans())
 def test_shards_are_never_below_one_nth(instance):
     x = CostModel(instance).layout(lattice(instance))
@@ -91,7 +91,7 @@ def test_shards_are_never_below_one_nth(instance):
     assert (time["matmul"] >= flops / s.hardware.peak_flop_per_s).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans())
 def test_bf16_is_never_above_fp32(instance):
     sizes = lattice(instance)
@@ -102,7 +102,7 @@ def test_bf16_is_never_above_fp32(instance):
     assert (low[1] <= high[1]).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(plans())
 def test_recomputation_never_raises_memory_and_never_saves_time(instance):
     sizes = lattice(instance)
@@ -114,7 +114,7 @@ def test_recomputation_never_raises_memory_and_never_saves_time(instance):
         assert (slower >= time).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     plans(),
     st.sampled_from(
@@ -138,7 +138,7 @@ def test_time_falls_with_faster_parts_and_never_rises(instance, part, factor):
         assert (after < before).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(plans())
 def test_the_heaviest_stage_counts_and_not_the_mean(instance):
     x = CostModel(instance).layout(lattice(instance))
@@ -156,7 +156,7 @@ def test_the_heaviest_stage_counts_and_not_the_mean(instance):
             assert x.stage_parameters[i] > stages.mean() / tp
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.sampled_from(POWERS),
     st.sampled_from([1, 2, 4]),

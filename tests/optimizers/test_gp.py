@@ -96,7 +96,7 @@ def test_posterior_at_all_candidates_is_botorchs(name):
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_gradient_is_the_difference_quotient(seed):
     rng = np.random.default_rng(seed)
     X, z = rng.random((9, 3)), rng.standard_normal(9)

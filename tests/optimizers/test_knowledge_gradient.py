@@ -87,7 +87,7 @@ def test_choice_and_values_are_those_of_brute_force(seed, monkeypatch):
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_expected_maximum_of_lines_is_the_integral(seed, n):
     rng = np.random.default_rng(seed)
     a, s = rng.normal(size=(2, 3, n)).round(1)  # ties and equal lines are common
@@ -108,7 +108,7 @@ def test_expected_maximum_by_hand():
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_outcome_makes_an_excluded_candidate_one_of_the_best_two(seed):
     """Any sensitivities that a posterior may have: at most its standard deviations."""
     rng = np.random.default_rng(seed)

@@ -63,7 +63,7 @@ def test_memory_by_hand():
 
 @pytest.mark.parametrize("kind", [lambda i: ThroughputMean(i, 3), MemoryMean])
 @given(seed=st.integers(0, 1000))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_jacobian_is_the_difference_quotient(kind, seed):
     instance, X = inputs("pco64")
     mean, rng = kind(instance), np.random.default_rng(seed)

@@ -1,7 +1,5 @@
-import time
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from parabolt.costmodel.predictor import CostModel
@@ -132,30 +130,11 @@ def test_nothing_fits():
     assert plan.n_candidates > 100
 
 
-def test_the_largest_lattice_is_planned_within_two_seconds():
+def test_the_largest_lattice_is_planned():
     """400 billion parameters on 16,384 GPUs; 128 layers, so that pipelines of all depths count."""
     model = ModelShape(128, 128, 16384, 53248, n_kv_heads=8, vocabulary=128256)
     work = Workload(8192, 2048, micro_batch_size=1, recomputation="layer")
     instance = plan_instance(model, parse_cluster("2048x8 h100-80gb"), work)
-    started = time.perf_counter()
     plan = make_plan(instance)
-    assert time.perf_counter() - started < 2.0
     assert len(plan.entries) == 5
     assert plan.n_candidates > 1000
-
-
-def test_a_million_configurations_per_second_and_core(instance):
-    from parabolt.space.knobs import KNOBS
-    from parabolt.space.lattice import enumerate_lattice
-    from parabolt.space.rules import Sizes
-
-    table = enumerate_lattice(dict(instance.levels), plan_rules(instance))
-    many = np.tile(table, (400_000 // len(table) + 1, 1))
-    sizes = Sizes({name: many[:, i].copy() for i, name in enumerate(KNOBS)})
-    model = CostModel(instance)
-    seconds = []
-    for _ in range(3):
-        started = time.process_time()
-        model.point(sizes)
-        seconds.append(time.process_time() - started)
-    assert len(many) / min(seconds) > 1_000_000

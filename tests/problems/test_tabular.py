@@ -47,7 +47,7 @@ def test_stated_optimum_is_attained_and_not_beaten(problem):
 
 
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_all_four_ways_of_asking_agree(data):
     problem = parabolt.load_problem(data.draw(st.sampled_from(["pco32", "pco64"])))
     row = data.draw(st.integers(0, len(problem.space) - 1))

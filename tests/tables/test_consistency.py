@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parabolt.instances.catalogue import load_instance
@@ -56,7 +56,6 @@ def test_usual_definitions_are_accepted(name):
     assert [(f.row, f.column) for f in found] == [(102, "throughput_std")]
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.lists(st.floats(0.5, 2.0), min_size=2, max_size=12), min_size=1, max_size=6),
     st.integers(0, 3),
@@ -109,7 +108,6 @@ def test_number_lists():
     assert found[7][:2] == [1000.0, float("-inf")]
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.floats(), min_size=1, max_size=5), min_size=1, max_size=8))
 def test_number_lists_give_back_every_double(runs):
     lists = parse_number_lists(pa.chunked_array([list(map(str, runs))]))

@@ -1,8 +1,6 @@
-import time
-
 import numpy as np
 import pyarrow as pa
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parabolt.instances.catalogue import load_instance
@@ -25,7 +23,6 @@ def arrow_reads(cell):
         return None
 
 
-@settings(deadline=None)
 @given(st.lists(st.text("0123456789.eE+-infatyNAxX()_ ", max_size=7), min_size=1, max_size=12))
 @example(["1", "nan(x)", "5.", ".5", "+1", "1e5", "-Infinity", "1e", "0x1", "--1", "1 2", "."])
 def test_every_cell_is_read_as_alone_whatever_its_neighbours(cells):
@@ -40,8 +37,6 @@ def test_every_cell_is_read_as_alone_whatever_its_neighbours(cells):
         )
 
 
-def test_a_column_without_a_single_number_is_not_slow():
-    start = time.perf_counter()
+def test_a_column_without_a_single_number_is_bad_in_every_row():
     _, bad = floats([f"{i} GB" for i in range(100_000)])
     assert len(bad) == 100_000
-    assert time.perf_counter() - start < 5.0

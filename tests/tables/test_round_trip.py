@@ -61,7 +61,7 @@ def cells(data):
     }
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(tables())
 def test_every_cell_survives(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("round")

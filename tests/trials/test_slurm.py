@@ -101,10 +101,8 @@ def test_a_job_on_two_nodes(make_spec, tmp_path):
     ],
 )
 def test_a_failing_task_ends_the_job(make_spec, tmp_path, fault, status, reason):
-    """The other task would sleep for ten minutes."""
-    start = time.monotonic()
+    """The other task would sleep for ten minutes, which is the time limit of a test."""
     attempt = run(spec_of(make_spec, fault), tmp_path / "a")
-    assert time.monotonic() - start < 50
     assert attempt.verdict.status is status
     assert reason in attempt.verdict.reason
 

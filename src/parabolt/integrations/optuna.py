@@ -100,7 +100,7 @@ class OptunaGP(OptunaOptimizer):
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
                 return optuna.samplers.GPSampler(seed=seed, n_startup_trials=self.n_initial)
         except ImportError as error:
-            raise MissingDependencyError.of("torch", "botorch") from error
+            raise MissingDependencyError.of("torch", "torch") from error
 
     def _value(self, outcome: Outcome) -> float:
         if np.isfinite(outcome.throughput):

@@ -15,7 +15,7 @@ from parabolt.integrations.box import CandidateBox
 try:
     from ray import tune
 except ImportError as error:
-    raise MissingDependencyError.of("ray[tune]", "ray") from error
+    raise MissingDependencyError.of("ray[tune]", "ray-tune") from error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
