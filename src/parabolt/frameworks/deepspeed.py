@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import LaunchSettings
+from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
+from parabolt.frameworks.quantities import TORCH_GIB, memory_gib, quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from parabolt.frameworks.log_format import Record
+    from parabolt.frameworks.log_line import LogLine
     from parabolt.instances.specs import Instance
     from parabolt.space.configuration import Configuration
 
@@ -50,3 +58,56 @@ def _obstacle(c: Configuration) -> str:
     if c.tp > 1 and c.zero == 3:
         return "AutoTP training goes with ZeRO stages up to 2 only"
     return ""
+
+
+_RATE = re.compile(r"\b(?:Curr|, )SamplesPerSec=([^\s,]{1,40})")
+_GLOBAL_STEP = re.compile(r"\bglobal_step=(\d{1,12})")
+_MICRO_STEP = re.compile(r"(?:^|\s)\d{1,9}/(\d{1,12}),? ")
+_PROGRESS = re.compile(r"\bstep=(\d{1,12}), skipped=")
+_PIPELINE = re.compile(r"\bsteps?:\s{1,8}(\d{1,12})\b(?=.{0,2000}\biter time \(s\): ([^\s]{1,40}))")
+_PEAK = re.compile(r"\bMax(?:MemAllocated=|_MA |_CA )\s{0,4}([\d.,]{1,20}\s?[A-Za-z]{1,3})")
+
+
+class DeepSpeedReader(LogReader):
+    """DeepSpeed's throughput timer, and the progress line of its pipeline engine.
+
+    The timer prints samples/s of the whole job, `CurrSamplesPerSec` of the step itself, from the
+    third step on. Before version 0.7 it prints `epoch/micro-step` instead of `global_step`; the
+    step then is that of the line `step=..., skipped=...` before it. The pipeline engine prints the
+    mean of its interval. GB are 2^30 bytes.
+    """
+
+    words = ("SamplesPerSec=", "skipped=", "iter time (s)", "MaxMemAllocated", "Max_MA")
+
+    def __init__(self, instance: Instance) -> None:
+        super().__init__(instance)
+        self._step: int | None = None
+
+    def read(self, line: LogLine) -> Iterator[Record]:
+        """See `LogReader.read`."""
+        text = line.text
+        if found := _PROGRESS.search(text):
+            self._step = int(found[1])
+        if (rate := _RATE.search(text)) and (step := self._timer_step(text)) is not None:
+            yield StepRecord(step, self.samples_seconds(quantity(rate[1])))
+        elif found := _PIPELINE.search(text):
+            yield StepRecord(int(found[1]), quantity(found[2]))
+        for peak in _PEAK.finditer(text):
+            if (gib := memory_gib(peak[1], TORCH_GIB)) is not None:
+                yield MemoryRecord(gib)
+
+    def _timer_step(self, text: str) -> int | None:
+        if found := _GLOBAL_STEP.search(text):
+            return int(found[1])
+        found = _MICRO_STEP.search(text)
+        return self._step if self._step is not None else found and int(found[1])
+
+
+DEEPSPEED = Framework(
+    name="deepspeed",
+    title="DeepSpeed",
+    version=VERSION,
+    documentation=DOCUMENTATION,
+    log=LogFormat(DeepSpeedReader),
+    launch=launch,
+)

@@ -1,148 +1,168 @@
 """Step times and memory from the logs of programs that don't speak the protocol.
 
-A format is a list of regular expressions whose named groups say what was found:
-
-- `step` with one of `seconds`, `milliseconds`, `samples_per_s` (of the whole job) or
-  `tokens_per_gpu_s` (per GPU of the job);
-- `memory_gb`, `memory_mib` or `memory_gib`, with `rank` where the line says it.
-
-Facts on the built-in formats: Megatron-LM's training log prints milliseconds per iteration and a
-memory report in MiB; torchtitan prints reserved memory in GiB and tokens/s per device over all
-devices; DeepSpeed's throughput timer prints samples/s of the job and memory in GiB.
+A format is a small reader with a state: it is shown each line of a log, and says what it found. What
+a record means (which steps its figure is the mean of, what several ranks say of one step) is decided
+in one place, `Measurements`.
 """
 
 from __future__ import annotations
 
-import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from parabolt.errors import SpecError, UnknownNameError
+from parabolt.frameworks.log_line import log_lines
 from parabolt.frameworks.measurements import ReportError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from parabolt.frameworks.log_line import LogLine
     from parabolt.frameworks.measurements import Measurements
     from parabolt.instances.specs import Instance
 
-_STEP_GROUPS = ("seconds", "milliseconds", "samples_per_s", "tokens_per_gpu_s")
-_GB: dict[str, float] = {"memory_gb": 1.0, "memory_mib": 2**20 / 1e9, "memory_gib": 2**30 / 1e9}
-_NUMBER = r"[0-9][0-9,]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?"
-#: Colour codes, which torchtitan prints also into files.
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+@dataclass(frozen=True)
+class StepRecord:
+    """The time of a step, or the mean time of several.
+
+    Attributes:
+        step: The step, or the last of them.
+        seconds: Seconds per step.
+        n_steps: How many steps they are; None for all since the record before.
+    """
+
+    step: int
+    seconds: float
+    n_steps: int | None = None
+
+
+@dataclass(frozen=True)
+class MemoryRecord:
+    """The peak memory of a GPU so far.
+
+    Attributes:
+        gib: Peak memory in GiB; a figure that isn't positive says nothing.
+        rank: The GPU's rank; None where the line doesn't say it.
+    """
+
+    gib: float
+    rank: int | None = None
+
+
+Record = StepRecord | MemoryRecord
+
+
+class LogReader(ABC):
+    """Reads the log of one run, line by line.
+
+    Args:
+        instance: Gives the samples and tokens of a step, and the number of GPUs.
+    """
+
+    #: A line without any of these words holds nothing for the reader, and is never shown to it.
+    words: tuple[str, ...] = ()
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+
+    @abstractmethod
+    def read(self, line: LogLine) -> Iterator[Record]:
+        """What a line says, with the lines before it.
+
+        Raises:
+            ReportError: If a figure isn't understood.
+        """
+
+    def end(self) -> Iterable[Record]:
+        """What is certain only when the whole log was read."""
+        return ()
+
+    def iterations_seconds(self, iterations_per_s: float) -> float:
+        """Seconds of a step at a number of iterations/s."""
+        return _inverse(iterations_per_s, 1)
+
+    def samples_seconds(self, samples_per_s: float) -> float:
+        """Seconds of a step at a number of samples/s of the whole job."""
+        return _inverse(samples_per_s, self.instance.workload.batch_size)
+
+    def tokens_seconds(self, tokens_per_s: float) -> float:
+        """Seconds of a step at a number of tokens/s of the whole job."""
+        workload = self.instance.workload
+        return _inverse(tokens_per_s, workload.batch_size * workload.sequence_length)
+
+    def tokens_per_gpu_seconds(self, tokens_per_s: float) -> float:
+        """Seconds of a step at a number of tokens/s per GPU of the job."""
+        return self.tokens_seconds(tokens_per_s * self.instance.cluster.n_gpus)
 
 
 @dataclass(frozen=True)
 class LogFormat:
-    """Regular expressions that find steps and memory in a log, line by line.
+    """A format of logs.
 
     Attributes:
-        patterns: The expressions, with the named groups of the module's text.
-
-    Raises:
-        SpecError: For an expression that doesn't compile or lacks the groups.
+        reader: Makes a reader for the log of one run.
+        has_memory: Whether such a log says the peak memory.
     """
 
-    patterns: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        known = {"step", "rank", *_STEP_GROUPS, *_GB}
-        for text in self.patterns:
-            try:
-                groups = set(re.compile(text).groupindex)
-            except re.error as error:
-                raise SpecError(f"pattern {text!r}: {error}") from error
-            finds_step = "step" in groups and len(groups & set(_STEP_GROUPS)) == 1
-            if groups - known or not (finds_step or groups & set(_GB)):
-                raise SpecError(
-                    f"pattern {text!r}: expected the named group step with one of "
-                    f"{', '.join(_STEP_GROUPS)}, or one of {', '.join(_GB)}; "
-                    f"got {', '.join(sorted(groups)) or 'none'}"
-                )
-
-    @property
-    def has_memory(self) -> bool:
-        """Whether the format finds memory."""
-        return any(set(re.compile(text).groupindex) & set(_GB) for text in self.patterns)
+    reader: Callable[[Instance], LogReader]
+    has_memory: bool = True
 
     def read(self, lines: Iterable[str], rank: int, instance: Instance, into: Measurements) -> None:
-        """Records all that the lines of one rank's log say.
+        """Records all that a log says.
 
         Args:
             lines: The log, line by line.
             rank: Whose log it is, where a line doesn't say.
-            instance: Gives the samples and tokens of an iteration.
+            instance: Gives the samples and tokens of a step.
             into: Where it goes.
 
         Raises:
-            ReportError: If a step stands there twice, or a number isn't positive.
+            ReportError: If a figure isn't understood, or the program began anew.
         """
-        compiled = [re.compile(text) for text in self.patterns]
-        for coloured in lines:
-            line = _COLOUR.sub("", coloured)
-            for pattern in compiled:
-                for match in pattern.finditer(line):
-                    _record(match.groupdict(), rank, instance, into)
+        into.is_log = True
+        reader, restarts = self.reader(instance), _Restarts()
+        words = reader.words
+        wanted = (line for line in lines if not words or any(word in line for word in words))
+        for line in log_lines(wanted):
+            for record in reader.read(line):
+                own = line.rank if line.rank is not None else rank
+                _add(record, own, into)
+                if isinstance(record, StepRecord):
+                    restarts.check(record.step, line.source)
+        for record in reader.end():
+            _add(record, rank, into)
 
 
-def _record(
-    found: dict[str, str | None], rank: int, instance: Instance, into: Measurements
-) -> None:
-    values = {name: text.replace(",", "") for name, text in found.items() if text is not None}
-    rank = int(values.get("rank", rank))
-    try:
-        if "step" in values:
-            into.add_step(int(values["step"]), _seconds(values, instance), rank)
-        for name, factor in _GB.items():
-            if name in values:
-                into.add_memory(rank, float(values[name]) * factor)
-    except (ValueError, ZeroDivisionError):
-        raise ReportError(f"expected numbers in the log, got {values}") from None
+def _add(record: Record, rank: int, into: Measurements) -> None:
+    if isinstance(record, StepRecord):
+        into.add_mean(record.step, record.seconds, record.n_steps)
+    elif 0.0 < record.gib < float("inf"):
+        into.add_memory(rank if record.rank is None else record.rank, record.gib)
 
 
-def _seconds(values: dict[str, str], instance: Instance) -> float:
-    workload = instance.workload
-    if "milliseconds" in values:
-        return float(values["milliseconds"]) / 1e3
-    if "samples_per_s" in values:
-        return workload.batch_size / float(values["samples_per_s"])
-    if "tokens_per_gpu_s" in values:
-        tokens = workload.batch_size * workload.sequence_length
-        return tokens / (float(values["tokens_per_gpu_s"]) * instance.cluster.n_gpus)
-    return float(values["seconds"])
+class _Restarts:
+    """Notices that a program began anew within one log.
 
-
-#: Built-in formats by name. The rank of a Megatron memory line is the global one.
-LOG_FORMATS: dict[str, LogFormat] = {
-    "megatron": LogFormat(
-        (
-            rf"\biteration\s+(?P<step>\d+)\s*/.*?elapsed time per iteration \(ms\):\s*"
-            rf"(?P<milliseconds>{_NUMBER})",
-            rf"\[Rank (?P<rank>\d+)\].*?memory \(MB\).*?max reserved:\s*(?P<memory_mib>{_NUMBER})",
-        )
-    ),
-    "torchtitan": LogFormat(
-        (
-            rf"\bstep:\s*(?P<step>\d+)\s.*?memory:\s*(?P<memory_gib>{_NUMBER})\s*GiB.*?"
-            rf"\btps:\s*(?P<tokens_per_gpu_s>{_NUMBER})",
-        )
-    ),
-    "deepspeed": LogFormat(
-        (
-            rf"\bglobal_step=(?P<step>\d+).*?CurrSamplesPerSec=(?P<samples_per_s>{_NUMBER}).*?"
-            rf"MaxMemAllocated=(?P<memory_gib>{_NUMBER})\s*GB",
-        )
-    ),
-}
-
-
-def log_format(name: str) -> LogFormat:
-    """A built-in format.
-
-    Raises:
-        UnknownNameError: If there is none of that name.
+    A step may stand there several times: once per rank, or redrawn. But a process doesn't go back
+    by more than one record, and ranks wait for each other in each step.
     """
-    if name not in LOG_FORMATS:
-        raise UnknownNameError.of("log format", name, ["report", "patterns", *LOG_FORMATS])
-    return LOG_FORMATS[name]
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[int]] = {}
+
+    def check(self, step: int, source: str) -> None:
+        seen = self._seen.setdefault(source, [])
+        if not seen or step > seen[-1]:
+            seen.append(step)
+        elif len(seen) > 2 and step <= seen[-3]:
+            raise ReportError(
+                f"step {step} stands in the log again after step {seen[-1]}: "
+                "did the program restart itself?"
+            )
+
+
+def _inverse(rate: float, of: float) -> float:
+    if not 0.0 < rate < float("inf"):
+        raise ReportError(f"expected a positive rate in the log, got {rate}")
+    return of / rate

@@ -1,12 +1,20 @@
-"""Megatron-LM: command-line arguments of `pretrain_gpt.py`."""
+"""Megatron-LM: arguments of `pretrain_gpt.py`, and the log that all its descendants share."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import LaunchSettings
+from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
+from parabolt.frameworks.quantities import MEMORY_GIB, TORCH_GIB, memory_gib, quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from parabolt.frameworks.log_format import Record
+    from parabolt.frameworks.log_line import LogLine
     from parabolt.instances.specs import Instance, ModelShape, Workload
     from parabolt.space.configuration import Configuration
 
@@ -82,3 +90,78 @@ def _model(model: ModelShape) -> list[str]:
         flags += ["--group-query-attention", f"--num-query-groups {model.n_kv_heads}"]
     flags += ["--swiglu"] if model.is_gated else []
     return [*flags, *([] if model.is_tied else ["--untie-embeddings-and-output-weights"])]
+
+
+_ITERATION = re.compile(r"\biteration:?\s{1,12}(\d{1,12})\s{0,12}/")
+_TIME = re.compile(r"elapsed time per iteration \((ms|s)\):?\s{0,12}([^\s|/]{1,40})")
+#: Peaks by preference: what the allocator holds, in the wording of today and of before 2021, and
+#: what tensors use.
+_PEAKS = [
+    re.compile(rf"\b{name}:?\s{{0,4}}([^\s|]{{1,40}})")
+    for name in ("max reserved", "max cached", "max allocated")
+]
+_MEMORY_UNIT = re.compile(r"memory \((\w{1,4})\)")
+_GIGABYTES = [
+    re.compile(rf"mem-max-{name}-gigabytes:\s{{0,4}}([^\s|]{{1,40}})")
+    for name in ("reserved", "allocated")
+]
+_DEEPSPEED_PEAK = re.compile(r"\bMax(?:MemAllocated=|_MA |_CA )\s{0,4}([\d.,]{1,20}\s?[A-Za-z]{1,3})")
+
+
+class MegatronReader(LogReader):
+    """The training log of Megatron-LM and of its descendants.
+
+    Wordings: `iteration 3/ 10 | ... | elapsed time per iteration (ms): 2500.5 |`, with `(s)` in
+    BigScience's Megatron-DeepSpeed, and with `2500.5/2498.1` (this interval's and the mean) in AMD's
+    Primus. A log interval's time is its mean. Memory is reported once per rank, in MiB (called
+    MB), by Megatron-Bridge in units of 1e9 bytes; DeepSpeed's timer adds `MaxMemAllocated` in GiB.
+    """
+
+    words = ("iteration", "MaxMemAllocated", "Max_MA")
+
+    def __init__(self, instance: Instance) -> None:
+        super().__init__(instance)
+        self._iteration: dict[str, int] = {}
+
+    def read(self, line: LogLine) -> Iterator[Record]:
+        """See `LogReader.read`."""
+        if found := _ITERATION.search(line.text):
+            self._iteration[line.source] = int(found[1])
+        if found := _TIME.search(line.text):
+            step = self._iteration.pop(line.source, None)
+            if step is not None:
+                seconds = quantity(found[2]) / (1e3 if found[1] == "ms" else 1.0)
+                yield StepRecord(step, seconds)
+        for gib in _peaks_gib(line.text):
+            yield MemoryRecord(gib)
+
+
+def _peaks_gib(text: str) -> Iterator[float]:
+    for found in _DEEPSPEED_PEAK.finditer(text):
+        if (gib := memory_gib(found[1], TORCH_GIB)) is not None:
+            yield gib
+    unit = _MEMORY_UNIT.search(text)
+    if unit is None:
+        return
+    for pattern in _GIGABYTES:
+        found = pattern.search(text)
+        if found and (gib := memory_gib(f"{found[1]} GB", MEMORY_GIB)):
+            yield gib
+            return
+    for pattern in _PEAKS:
+        found = pattern.search(text)
+        if found and (gib := memory_gib(f"{found[1]} {unit[1]}", TORCH_GIB)):
+            yield gib
+            return
+
+
+LOG = LogFormat(MegatronReader)
+
+MEGATRON_LM = Framework(
+    name="megatron-lm",
+    title="Megatron-LM",
+    version=VERSION,
+    documentation=DOCUMENTATION,
+    log=LOG,
+    launch=launch,
+)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import LaunchSettings
+from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
+from parabolt.frameworks.quantities import GIB, memory_gib, quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from parabolt.frameworks.log_format import Record
+    from parabolt.frameworks.log_line import LogLine
     from parabolt.instances.specs import Instance
     from parabolt.space.configuration import Configuration
 
@@ -63,3 +71,56 @@ def _recomputation(instance: Instance, c: Configuration) -> list[str]:
         f"{config}.recompute_method=uniform",
         f"{config}.recompute_num_layers={layers}",
     ]
+
+
+_TIME = re.compile(r"\btrain_step_timing in s[:=]\s{0,4}([^\s,|\]]{1,40})")
+_GLOBAL_STEP = re.compile(r"\bglobal_step[:=]\s{0,4}([^\s,|\]]{1,40})")
+_ITERATION = re.compile(r"\biteration (\d{1,12})/\d")
+_BAR = re.compile(r"\b(\d{1,12})/\d{1,12} \[")
+#: Bytes: what the allocator holds at most; else what tensors use at most.
+_PEAKS = [
+    re.compile(rf"\b(?:{name})[:=]\s{{0,4}}([^\s,|\]]{{1,40}})")
+    for name in ("max_memory_reserved|peak_memory_usage", "max_memory_allocated")
+]
+
+
+class NemoReader(LogReader):
+    """NeMo's progress: a line per log interval (NeMo 2), or a progress bar (NeMo 1 and 2).
+
+    Steps count from 0. The line's figures are means of its interval. A bar is drawn anew with the
+    figures of the step before, so `global_step` says whose they are.
+    """
+
+    words = ("train_step_timing",)
+
+    def read(self, line: LogLine) -> Iterator[Record]:
+        """See `LogReader.read`."""
+        time, step = _TIME.search(line.text), _step(line.text)
+        if time is None or step is None:
+            return
+        yield StepRecord(step, quantity(time[1]))
+        for pattern in _PEAKS:
+            found = pattern.search(line.text)
+            if found and (n_bytes := memory_gib(found[1], {"": 1.0})):
+                yield MemoryRecord(n_bytes / GIB)
+                return
+
+
+def _step(text: str) -> int | None:
+    """Number of the step, counted from 1."""
+    if found := _GLOBAL_STEP.search(text):
+        return int(quantity(found[1])) + 1
+    if found := _ITERATION.search(text):
+        return int(found[1]) + 1
+    found = _BAR.search(text)
+    return int(found[1]) if found else None
+
+
+NEMO = Framework(
+    name="nemo",
+    title="NeMo",
+    version=VERSION,
+    documentation=DOCUMENTATION,
+    log=LogFormat(NemoReader),
+    launch=launch,
+)

@@ -1,26 +1,76 @@
-"""All frameworks that launch settings are known for."""
+"""All frameworks that something is known of."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from parabolt.frameworks import deepspeed, megatron_lm, nemo, torchtitan
+from parabolt.errors import UnknownNameError
+from parabolt.frameworks.composer import COMPOSER
+from parabolt.frameworks.deepspeed import DEEPSPEED
+from parabolt.frameworks.gpt_neox import GPT_NEOX
+from parabolt.frameworks.litgpt import LITGPT
+from parabolt.frameworks.megatron_bridge import MEGATRON_BRIDGE
+from parabolt.frameworks.megatron_deepspeed import MEGATRON_DEEPSPEED
+from parabolt.frameworks.megatron_lm import MEGATRON_LM
+from parabolt.frameworks.nanotron import NANOTRON
+from parabolt.frameworks.nemo import NEMO
+from parabolt.frameworks.progress_bar import PROGRESS_BAR
+from parabolt.frameworks.torchtitan import TORCHTITAN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from parabolt.frameworks.framework import Framework, LaunchFunction
     from parabolt.frameworks.launch_settings import LaunchSettings
+    from parabolt.frameworks.log_format import LogFormat
     from parabolt.instances.specs import Instance
     from parabolt.space.configuration import Configuration
 
-FRAMEWORKS: dict[str, Callable[[Instance, Configuration], LaunchSettings]] = {
-    "megatron-lm": megatron_lm.launch,
-    "torchtitan": torchtitan.launch,
-    "deepspeed": deepspeed.launch,
-    "nemo": nemo.launch,
+FRAMEWORKS: dict[str, Framework] = {
+    "megatron-lm": MEGATRON_LM,
+    "torchtitan": TORCHTITAN,
+    "deepspeed": DEEPSPEED,
+    "nemo": NEMO,
+    "megatron-bridge": MEGATRON_BRIDGE,
+    "megatron-deepspeed": MEGATRON_DEEPSPEED,
+    "gpt-neox": GPT_NEOX,
+    "nanotron": NANOTRON,
+    "composer": COMPOSER,
+    "litgpt": LITGPT,
+    "progress-bar": PROGRESS_BAR,
 }
+#: Other names of frameworks: those of version 0.1, and of programs that build on one.
+ALIASES: dict[str, str] = {"megatron": "megatron-lm", "llm-foundry": "composer"}
+
+
+def log_format(name: str) -> LogFormat:
+    """The log format of a framework.
+
+    Raises:
+        UnknownNameError: If there is none of that name.
+    """
+    known = {framework.name: framework.log for framework in FRAMEWORKS.values()}
+    found = known.get(ALIASES.get(name, name))
+    if found is None:
+        raise UnknownNameError.of("log format", name, ["report", "patterns", *known])
+    return found
+
+
+def launch_function(name: str) -> LaunchFunction:
+    """What gives the launch settings of a framework for a configuration of an instance.
+
+    Raises:
+        UnknownNameError: If there is no such framework, or no launch settings of it are known.
+    """
+    known = {key: framework.launch for key, framework in FRAMEWORKS.items() if framework.launch}
+    found = known.get(ALIASES.get(name, name))
+    if found is None:
+        raise UnknownNameError.of("framework", name, known)
+    return found
 
 
 def launches(instance: Instance, configuration: Configuration) -> tuple[LaunchSettings, ...]:
     """Launch settings of a configuration in every framework."""
-    return tuple(launch(instance, configuration) for launch in FRAMEWORKS.values())
+    return tuple(
+        framework.launch(instance, configuration)
+        for framework in FRAMEWORKS.values()
+        if framework.launch
+    )

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import LaunchSettings
+from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
+from parabolt.frameworks.quantities import TORCH_GIB, memory_gib, quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from parabolt.frameworks.log_format import Record
+    from parabolt.frameworks.log_line import LogLine
     from parabolt.instances.specs import Instance
     from parabolt.space.configuration import Configuration
 
@@ -62,3 +70,43 @@ def _obstacle(c: Configuration) -> str:
             "states alone (ZeRO 0 here, the distributed optimizer) is not possible"
         )
     return ""
+
+
+_STEP = re.compile(r"(?<!validate )(?<!val )\bstep:\s{1,12}(\d{1,12})\b")
+_TOKENS = re.compile(r"\b[tw]ps:\s{1,12}([^\s]{1,40})")
+_ITERATION = re.compile(r"\biter:\s{1,12}([^\s]{1,40})")
+_MEMORY = re.compile(r"\bmemory:\s{0,12}([-\d.,]{1,20}\s?[A-Za-z]{1,3})")
+
+
+class TorchtitanReader(LogReader):
+    """torchtitan's line of metrics.
+
+    `tps` (`wps` until the autumn of 2024) are tokens/s per GPU over all GPUs, as a mean since the
+    last such line; the first versions print `iter`, the seconds of a step. Memory is the largest
+    that was reserved since the last line, on the rank that prints, in GiB.
+    """
+
+    words = ("step:",)
+
+    def read(self, line: LogLine) -> Iterator[Record]:
+        """See `LogReader.read`."""
+        step = _STEP.search(line.text)
+        if step is None:
+            return
+        if found := _TOKENS.search(line.text):
+            yield StepRecord(int(step[1]), self.tokens_per_gpu_seconds(quantity(found[1])))
+        elif found := _ITERATION.search(line.text):
+            yield StepRecord(int(step[1]), quantity(found[1], {"": 1.0, "s": 1.0}))
+        found = _MEMORY.search(line.text)
+        if found and (gib := memory_gib(found[1], TORCH_GIB)) is not None:
+            yield MemoryRecord(gib)
+
+
+TORCHTITAN = Framework(
+    name="torchtitan",
+    title="torchtitan",
+    version=VERSION,
+    documentation=DOCUMENTATION,
+    log=LogFormat(TorchtitanReader),
+    launch=launch,
+)

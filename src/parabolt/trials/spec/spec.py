@@ -10,14 +10,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parabolt.errors import SpecError, UnknownNameError
-from parabolt.frameworks.log_format import LogFormat, log_format
-from parabolt.frameworks.registry import FRAMEWORKS
+from parabolt.errors import SpecError
+from parabolt.frameworks.patterns import patterns_format
+from parabolt.frameworks.registry import launch_function, log_format
 from parabolt.trials.spec.template import FLAGS, field_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from parabolt.frameworks.log_format import LogFormat
     from parabolt.instances.specs import Instance
     from parabolt.space.configuration import Configuration
     from parabolt.trials.spec.template import Template
@@ -52,7 +53,7 @@ class TrialSpec:
         retries: How often a crashed trial is run again before it is set aside.
         memory_gb: Memory capacity of a GPU in GB; None takes the instance's.
         log_format: `report` for the protocol, the name of a built-in log format, or `patterns`.
-        patterns: Regular expressions for `patterns`; see `parabolt.frameworks.log_format`.
+        patterns: Regular expressions for `patterns`; see `parabolt.frameworks.patterns`.
     """
 
     warmup_steps: int = 2
@@ -78,7 +79,9 @@ class TrialSpec:
         """The log format; None where the program reports by the protocol."""
         if self.log_format == "report":
             return None
-        return LogFormat(self.patterns) if self.patterns else log_format(self.log_format)
+        if self.patterns:
+            return patterns_format(self.patterns)
+        return log_format(self.log_format)
 
     @property
     def steps(self) -> int:
@@ -179,8 +182,8 @@ class Spec:
     stopping: StoppingRule | None = None
 
     def __post_init__(self) -> None:
-        if self.framework is not None and self.framework not in FRAMEWORKS:
-            raise UnknownNameError.of("framework", self.framework, FRAMEWORKS)
+        if self.framework is not None:
+            launch_function(self.framework)
         if (self.framework is None) == (FLAGS in self.command.arguments):
             raise SpecError("framework: expected with the argument {flags} and only with it")
         if any(FLAGS in template.arguments for _, template in self.environment):
@@ -214,7 +217,7 @@ class Spec:
     def _flags(self, configuration: Configuration) -> list[str]:
         if self.framework is None:
             return []
-        launch = FRAMEWORKS[self.framework](self.instance, configuration)
+        launch = launch_function(self.framework)(self.instance, configuration)
         if launch.reason:
             raise SpecError(f"{launch.framework} can't express {configuration}: {launch.reason}")
         return [word for flag in launch.flags for word in shlex.split(flag)]
