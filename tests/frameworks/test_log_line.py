@@ -34,6 +34,8 @@ STEP = " iteration        3/      10 | elapsed time per iteration (ms): 2500.5 |
         ("(train_fn pid=12) [rank1]: ", 1, "(train_fn pid=12) [rank1]:"),
         ("[pod/llm-worker-0/pytorch] ", None, "[pod/llm-worker-0/pytorch]"),
         ("llm-worker-0  | ", None, "llm-worker-0  |"),
+        ("llama3_8b_perf/0 ", None, "llama3_8b_perf/0"),
+        ("llama3_8b_perf/0 0: [rank4]:", 4, "llama3_8b_perf/0 0: [rank4]:"),
         ("[2024-05-05 10:00:00,123] ", None, ""),
         ("[2024-05-05 10:00:00.123456] ", None, ""),
         ("2024-05-05 10:00:00,123 - ", None, ""),

@@ -73,7 +73,7 @@ def test_a_whole_spec(tmp_path):
         ("timed_steps = 5", "time_steps = 5", r"\[trial\] expected keys among .*, got time_steps"),
         ("time_limit_s = 600", "time_limit_s = -1", "time_limit_s: expected a positive number"),
         ("time_limit_s = 600", 'time_limit_s = "1 h"', "time_limit_s: expected a number"),
-        ('"megatron"', '"megatorn"', "unknown log format 'megatorn'.*did you mean 'megatron'"),
+        ('"megatron"', '"megatorn"', "unknown log format 'megatorn'.*did you mean 'megatron-lm'"),
         ('"megatron"', '"patterns"', "patterns: expected with log_format"),
         ('"megatron"', '"patterns"\npatterns = ["("]', r"pattern '\('"),
         ('"megatron"', '"patterns"\npatterns = ["x(?P<step>1)"]', "expected the named group step"),
@@ -152,7 +152,8 @@ def test_the_settings_of_a_framework_become_arguments(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"megatron-lm"', '"megatron"', "unknown framework 'megatron'.*did you mean 'megatron-lm'"),
+        ('"megatron-lm"', '"megatron-ml"', "framework 'megatron-ml'.*did you mean 'megatron-lm'"),
+        ('"megatron-lm"', '"litgpt"', "unknown framework 'litgpt': expected one of deepspeed"),
         ('framework = "megatron-lm"', "", "framework: expected with the argument {flags}"),
         ('"{flags}", ', "", "framework: expected with the argument {flags} and only with it"),
         ('"{flags}"', '"x{flags}"', "expected a field among"),

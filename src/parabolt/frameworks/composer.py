@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from parabolt.frameworks.log_line import LogLine
     from parabolt.instances.specs import Instance
 
-_HEAD = re.compile(r"\s{0,12}(?:\[epoch=(?P<epoch>\d{1,9})\])?\[(?P<unit>[a-z]{2,12})=(?P<at>\d{1,15})\b")
-_METRIC = re.compile(r"(?:^|\s)(?:Train )?(?P<name>[a-z_]{1,20}/[\w/]{1,60}): (?P<value>[^\s]{1,40})")
+_HEAD = re.compile(
+    r"\s{0,12}(?:\[epoch=(?P<epoch>\d{1,9})\])?\[(?P<unit>[a-z]{2,12})=(?P<at>\d{1,15})\b"
+)
+_METRIC = re.compile(
+    r"(?:^|\s)(?:Train )?(?P<name>[a-z_]{1,20}/[\w/]{1,60}): (?P<value>[^\s]{1,40})"
+)
 _WINDOW = re.compile(r"\s{1,40}window_size: (\d{1,6})\s{0,4}$")
 _PEAKS = ("memory/peak_reserved_mem", "memory/max_reserved_mem", "memory/peak_allocated_mem")
 
@@ -62,7 +66,7 @@ class ComposerReader(LogReader):
 
     def end(self) -> list[Record]:
         """See `LogReader.end`."""
-        found = [record for source in self._records for record in self._finished(source)]
+        found = [record for source in list(self._records) for record in self._finished(source)]
         return found if self._has_times else [*found, *self._drawn]
 
     def _finished(self, source: str) -> Iterator[Record]:

@@ -68,6 +68,13 @@ _PIPELINE = re.compile(r"\bsteps?:\s{1,8}(\d{1,12})\b(?=.{0,2000}\biter time \(s
 _PEAK = re.compile(r"\bMax(?:MemAllocated=|_MA |_CA )\s{0,4}([\d.,]{1,20}\s?[A-Za-z]{1,3})")
 
 
+def peak_records(text: str) -> Iterator[MemoryRecord]:
+    """Peaks as DeepSpeed's timer and its reports of memory print them."""
+    for peak in _PEAK.finditer(text):
+        if (gib := memory_gib(peak[1], TORCH_GIB)) is not None:
+            yield MemoryRecord(gib)
+
+
 class DeepSpeedReader(LogReader):
     """DeepSpeed's throughput timer, and the progress line of its pipeline engine.
 
@@ -92,9 +99,7 @@ class DeepSpeedReader(LogReader):
             yield StepRecord(step, self.samples_seconds(quantity(rate[1])))
         elif found := _PIPELINE.search(text):
             yield StepRecord(int(found[1]), quantity(found[2]))
-        for peak in _PEAK.finditer(text):
-            if (gib := memory_gib(peak[1], TORCH_GIB)) is not None:
-                yield MemoryRecord(gib)
+        yield from peak_records(text)
 
     def _timer_step(self, text: str) -> int | None:
         if found := _GLOBAL_STEP.search(text):

@@ -1,8 +1,8 @@
 """Step times and memory from the logs of programs that don't speak the protocol.
 
-A format is a small reader with a state: it is shown each line of a log, and says what it found. What
-a record means (which steps its figure is the mean of, what several ranks say of one step) is decided
-in one place, `Measurements`.
+A format is a small reader with a state: it is shown each line of a log, and says what it found.
+What a record means (which steps its figure is the mean of, what several ranks say of one step) is
+decided in one place, `Measurements`.
 """
 
 from __future__ import annotations

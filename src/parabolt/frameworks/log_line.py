@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 #: Longest line in characters; of a longer one the first and the last half of it are kept.
-MAX_LENGTH = 8_000
+MAX_LENGTH = 4_000
 _HALF = MAX_LENGTH // 2
 _CUT = " [...] "
 #: Most prefixes of one line that are taken off.
@@ -60,10 +60,12 @@ _PREFIX = re.compile(
             rf"|{_TIME}(?:[ ]std(?:out|err)[ ][FP](?:[ ]|$)|[ ]?[-|:][ ]|:?[ ]|(?=\[)|$)[ ]{{0,4}}"
             rf"|\[{_CLOCK}\](?::[ ]?|[ ])|{_CLOCK}[ ](?:[-|][ ])?"
             r"|\[[ ]{0,7}\d{1,9}\.\d{6}\][ ])",
-            # Ray, kubectl, docker compose, pdsh (a host has a digit, or stands before the time).
+            # Ray, kubectl, docker compose, torchx and NeMo-Run (`role/0 `), pdsh (a host has a
+            # digit in its name, or stands before the time).
             r"(?P<place>\([A-Za-z_][\w.:<>]{0,127} pid=\d{1,9}(?:, ip=[\w.:]{1,64})?\)[ ]"
             r"|\[pod/[\w./-]{1,255}\][ ]|[a-z][\w.-]{0,127}[-_]\d{1,7}[ ]{1,8}\|[ ]"
-            rf"|{_NO_HOST}(?=[a-z.-]{{0,127}}\d)[a-z0-9][a-z0-9.-]{{0,127}}:[ ](?=\S)"
+            rf"|(?!step|iter|epoch|batch)[A-Za-z][\w.-]{{0,127}}/\d{{1,5}}[ ]"
+            rf"|{_NO_HOST}(?=[a-z.-]{{0,127}}\d)[a-z0-9][a-z0-9.-]{{0,127}}:[ ]"
             rf"|[a-z][a-z0-9.-]{{0,127}}:[ ](?=\[rank\d|\[?{_DATE}[ T]))",
         ]
     )

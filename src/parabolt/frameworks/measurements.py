@@ -86,6 +86,18 @@ class Measurements:
         for rank, gib in other.peak_memory_gib.items():
             self.add_memory(rank, gib)
 
+    @property
+    def description(self) -> str:
+        """How many figures there are, and of how many steps each."""
+        n, steps = len(self.step_times_s), sorted(self.step_times_s)
+        interval = _interval(steps) if self.is_log and steps else 1
+        if interval == 1:
+            return f"{n} in all"
+        return (
+            f"{n} means of about {interval} steps, of which those with warm-up steps don't count; "
+            "try a log interval of 1"
+        )
+
     def timed_steps_s(self, n_warmup: int) -> list[float]:
         """Seconds of the steps after the warm-up, in order.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from parabolt.frameworks.deepspeed import peak_records
 from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import LaunchSettings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
@@ -100,21 +101,22 @@ _PEAKS = [
     re.compile(rf"\b{name}:?\s{{0,4}}([^\s|]{{1,40}})")
     for name in ("max reserved", "max cached", "max allocated")
 ]
+_RANK = re.compile(r"\[Rank (\d{1,7})\]")
 _MEMORY_UNIT = re.compile(r"memory \((\w{1,4})\)")
 _GIGABYTES = [
     re.compile(rf"mem-max-{name}-gigabytes:\s{{0,4}}([^\s|]{{1,40}})")
     for name in ("reserved", "allocated")
 ]
-_DEEPSPEED_PEAK = re.compile(r"\bMax(?:MemAllocated=|_MA |_CA )\s{0,4}([\d.,]{1,20}\s?[A-Za-z]{1,3})")
 
 
 class MegatronReader(LogReader):
     """The training log of Megatron-LM and of its descendants.
 
     Wordings: `iteration 3/ 10 | ... | elapsed time per iteration (ms): 2500.5 |`, with `(s)` in
-    BigScience's Megatron-DeepSpeed, and with `2500.5/2498.1` (this interval's and the mean) in AMD's
-    Primus. A log interval's time is its mean. Memory is reported once per rank, in MiB (called
-    MB), by Megatron-Bridge in units of 1e9 bytes; DeepSpeed's timer adds `MaxMemAllocated` in GiB.
+    BigScience's Megatron-DeepSpeed, and with `2500.5/2498.1` (this interval's, and the mean of all)
+    in AMD's Primus. A log interval's time is its mean. Memory is reported once per rank, in MiB
+    (called MB), and by Megatron-Bridge in units of 1e9 bytes; DeepSpeed's timer adds
+    `MaxMemAllocated` in GiB.
     """
 
     words = ("iteration", "MaxMemAllocated", "Max_MA")
@@ -132,27 +134,22 @@ class MegatronReader(LogReader):
             if step is not None:
                 seconds = quantity(found[2]) / (1e3 if found[1] == "ms" else 1.0)
                 yield StepRecord(step, seconds)
-        for gib in _peaks_gib(line.text):
-            yield MemoryRecord(gib)
+        yield from peak_records(line.text)
+        if (gib := _peak_gib(line.text)) is not None:
+            rank = _RANK.search(line.text)
+            yield MemoryRecord(gib, int(rank[1]) if rank else None)
 
 
-def _peaks_gib(text: str) -> Iterator[float]:
-    for found in _DEEPSPEED_PEAK.finditer(text):
-        if (gib := memory_gib(found[1], TORCH_GIB)) is not None:
-            yield gib
+def _peak_gib(text: str) -> float | None:
     unit = _MEMORY_UNIT.search(text)
     if unit is None:
-        return
-    for pattern in _GIGABYTES:
-        found = pattern.search(text)
-        if found and (gib := memory_gib(f"{found[1]} GB", MEMORY_GIB)):
-            yield gib
-            return
-    for pattern in _PEAKS:
-        found = pattern.search(text)
-        if found and (gib := memory_gib(f"{found[1]} {unit[1]}", TORCH_GIB)):
-            yield gib
-            return
+        return None
+    for patterns, name, units in ((_GIGABYTES, "GB", MEMORY_GIB), (_PEAKS, unit[1], TORCH_GIB)):
+        for pattern in patterns:
+            found = pattern.search(text)
+            if found and (gib := memory_gib(f"{found[1]} {name}", units)):
+                return gib
+    return None
 
 
 LOG = LogFormat(MegatronReader)

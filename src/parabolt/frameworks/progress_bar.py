@@ -26,10 +26,12 @@ _TQDM = re.compile(
 )
 #: Rich, as Lightning draws it: `Epoch 0/0 --- 10/100 0:00:10 - 0:01:30 1.00it/s`.
 _RICH = re.compile(
-    r"(?P<label>[A-Za-z]{1,20} \d{1,6}/\d{1,6}) [^\d\s]{1,200} (?P<n>\d{1,12})/(?P<total>\d{1,12})"
-    r" [\d:]{1,12} \S [-\d:]{1,12} (?P<rate>[\d.]{1,12}(?:it/s|s/it))"
+    r"(?P<label>[A-Za-z]{1,20} \d{1,6}/\d{1,6}) {1,8}[^\d\s]{1,200} (?P<n>\d{1,12})/"
+    r"(?P<total>\d{1,12}) [\d:]{1,12} \S [-\d:]{1,12} (?P<rate>[\d.]{1,12}(?:it/s|s/it))"
 )
-_TRAINING = re.compile(r"\s*(?:$|(?:train|training|epoch|steps?|iter|iterations?)\b)", re.IGNORECASE)
+_TRAINING = re.compile(
+    r"\s*(?:$|(?:train|training|epoch|steps?|iter|iterations?)\b)", re.IGNORECASE
+)
 _OTHER = re.compile(r"\b(?:val|valid|validation|eval|evaluation|test|sanity)\b", re.IGNORECASE)
 _RATE = re.compile(r"(?P<per_s>[\d.]{1,12}[kM]?)(?:it|ba|batch|step)/s|(?P<s_per>[\d.]{1,12})s/\w")
 

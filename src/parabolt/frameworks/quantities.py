@@ -16,20 +16,18 @@ if TYPE_CHECKING:
 GIB = 2**30
 
 #: No unit at all.
-PLAIN: Mapping[str, float] = {"": 1.0}
+PLAIN: dict[str, float] = {"": 1.0}
 #: Thousands as letters; both B and G stand for 1e9.
-HUMAN: Mapping[str, float] = {
+HUMAN: dict[str, float] = {
     "": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12, "P": 1e15,
 }  # fmt: skip
-#: Units of time in seconds.
-SECONDS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
 #: Units of memory in GiB, as they are defined: KB is 1,000 bytes and KiB is 1,024.
-MEMORY_GIB: Mapping[str, float] = {
+MEMORY_GIB: dict[str, float] = {
     "B": 1 / GIB, "KB": 1e3 / GIB, "MB": 1e6 / GIB, "GB": 1e9 / GIB, "TB": 1e12 / GIB,
     "KiB": 2**-20, "MiB": 2**-10, "GiB": 1.0, "TiB": 2.0**10,
 }  # fmt: skip
 #: Units of memory in GiB as PyTorch's users often print them: GB for 2^30 bytes, MB for 2^20.
-TORCH_GIB: Mapping[str, float] = {
+TORCH_GIB: dict[str, float] = {
     "B": 1 / GIB, "KB": 2**-20, "MB": 2**-10, "GB": 1.0, "TB": 2.0**10,
     "KiB": 2**-20, "MiB": 2**-10, "GiB": 1.0, "TiB": 2.0**10,
 }  # fmt: skip

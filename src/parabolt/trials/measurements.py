@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 #: The environment variable that names the report.
 REPORT_VARIABLE = "PARABOLT_REPORT"
+_GB_OF_GIB = 2**30 / 1e9
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,10 @@ class Statistics:
         if len(steps) < n_timed:
             raise ReportError(
                 f"too few steps: expected {n_warmup} warm-up and {n_timed} timed steps, "
-                f"got {len(measurements.step_times_s)} in all"
+                f"got {measurements.description}"
             )
         t = np.array(steps[:n_timed])
-        memory = measurements.peak_memory_gb
+        memory = {rank: gib * _GB_OF_GIB for rank, gib in measurements.peak_memory_gib.items()}
         return cls(
             step_times_s=tuple(t.tolist()),
             throughput=float(1.0 / t.mean()),
@@ -128,7 +129,7 @@ class ReportReader:
         if has_memory:
             if not _is_number(record["peak_memory_gb"]):
                 raise ReportError(self._complaint("a number for peak_memory_gb", line))
-            self._measurements.add_memory(rank, float(record["peak_memory_gb"]))
+            self._measurements.add_memory(rank, float(record["peak_memory_gb"]) / _GB_OF_GIB)
 
     def _complaint(self, expected: str, line: bytes) -> str:
         shown = line[:80].decode(errors="replace")

@@ -1,6 +1,6 @@
 import pytest
 
-from parabolt.frameworks.registry import FRAMEWORKS, launches
+from parabolt.frameworks.registry import launch_function, launches
 from parabolt.instances.models import load_model
 from parabolt.instances.specs import Workload
 from parabolt.planner.request import parse_cluster, plan_instance
@@ -15,7 +15,7 @@ RING = Configuration(dp=16, cp=2, tp=2, bucket=128, zero=3)
 
 
 def flags(framework, configuration):
-    found = FRAMEWORKS[framework](INSTANCE, configuration)
+    found = launch_function(framework)(INSTANCE, configuration)
     assert found.version
     assert found.documentation.startswith("https://")
     assert bool(found.flags) != bool(found.reason)
