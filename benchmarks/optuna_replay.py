@@ -5,10 +5,10 @@ Usage, in an environment of its own:
     pip install . optuna==4.6.0
     python benchmarks/optuna_replay.py DIR
 
-DIR holds `pco32.csv` and `pco64.csv`, as for benchmarks/parity.py. Each published run is repeated from
-its seed: the sampler is told the published design and, after each of its own proposals, the published
-observation of that step, as long as it proposes what the published run tried. Prints for each seed
-after how many steps the paths part. Does not use `parabolt`'s own `tpe`, which needs Optuna 5.
+DIR holds `pco32.csv` and `pco64.csv`, as for benchmarks/parity.py. Each published run is repeated
+from its seed: the sampler gets the published design and, after each of its own proposals, the
+published observation of that step, as long as it proposes what the published run tried. Prints for
+each seed the number of steps that agree. It does not use our `tpe`, which needs Optuna 5.
 """
 
 from __future__ import annotations
