@@ -45,8 +45,8 @@ test-core: $(CORE)/.test
 test-pythons: $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
 	for version in $(PYTHONS); do \
-	    $(BIN)/uv python find --no-python-downloads --quiet $$version || { echo "no Python $$version here"; continue; }; \
-	    $(BIN)/uv venv --quiet --clear --no-python-downloads --python $$version .venv-$$version && \
+	    python$$version -c '' 2>/dev/null || { echo "no Python $$version here"; continue; }; \
+	    python$$version -m venv --clear .venv-$$version && \
 	    $(UV_INSTALL) --python .venv-$$version --editable '.[optuna,report,test-tools]' && \
 	    .venv-$$version/bin/python -m pytest -n 2 -m "not slow" --installed-only $(PYTEST_FLAGS) || exit 1; \
 	done
