@@ -6,9 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from parabolt.frameworks.framework import Framework
-from parabolt.frameworks.launch_settings import LaunchSettings
+from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import TORCH_GIB, memory_gib, quantity
+from parabolt.frameworks.rules import micro_batch_size, n_micro_batches, whole_micro_batches
+from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,40 +26,68 @@ DOCUMENTATION = "https://www.deepspeed.ai/docs/config-json/"
 _STAGE = {0: 1, 2: 2, 3: 3}
 
 
-def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
-    """Entries for a configuration; tensor parallelism is AutoTP."""
-    if reason := _obstacle(configuration):
-        return LaunchSettings("DeepSpeed", VERSION, DOCUMENTATION, reason=reason)
-    c, work = configuration, instance.workload
-    micro = work.micro_batch_size or 1
-    bucket = c.bucket * 1_000_000
+def rules(instance: Instance) -> tuple[Rule, ...]:
+    """What its configuration can ask for; tensor parallelism is AutoTP."""
+    return (
+        whole_micro_batches(instance.workload),
+        Rule(
+            "no_pipeline",
+            ("pp",),
+            lambda c: c.pp == 1,
+            lambda c: (
+                f"pp {c.pp}: pipeline stages need a model written as a PipelineModule; no setting "
+                "asks for them"
+            ),
+        ),
+        Rule(
+            "no_ring",
+            ("cp",),
+            lambda c: c.cp == 1,
+            lambda c: (
+                f"cp {c.cp}: ring context parallelism does not exist; its Ulysses splits heads"
+            ),
+        ),
+        Rule(
+            "no_sequence_parallel",
+            ("sp",),
+            lambda c: c.sp == 1,
+            lambda c: f"sp {c.sp}: AutoTP has no sequence parallelism",
+        ),
+        Rule(
+            "autotp_below_zero3",
+            ("tp", "zero"),
+            lambda c: (c.tp == 1) | (c.zero < 3),
+            lambda c: f"tp {c.tp} with ZeRO {c.zero}: AutoTP goes with stages up to 2 only",
+        ),
+    )
+
+
+def settings(instance: Instance, c: Configuration) -> Settings:
+    """Entries for a configuration; buckets are of parameters."""
+    work = instance.workload
     flags = [
         f"train_batch_size = {work.batch_size}",
-        f"train_micro_batch_size_per_gpu = {micro}",
-        f"gradient_accumulation_steps = {work.batch_size // (c.dp * micro)}",
+        f"train_micro_batch_size_per_gpu = {micro_batch_size(work, c)}",
+        f"gradient_accumulation_steps = {n_micro_batches(work, c)}",
         "bf16.enabled = true",
         f"zero_optimization.stage = {_STAGE[c.zero]}",
-        "zero_optimization.overlap_comm = true",
-        f"zero_optimization.reduce_bucket_size = {bucket}",
-        *([f"zero_optimization.allgather_bucket_size = {bucket}"] if c.zero < 3 else []),
+        *(_buckets(c) if c.dp > 1 else []),
         *([f"tensor_parallel.autotp_size = {c.tp}"] if c.tp > 1 else []),
     ]
     notes = [] if c.zero else ["stage 1 shards the optimizer states, as ZeRO 0 does here"]
     if work.recomputation != "none":
         notes.append("activation checkpointing is switched on in the model's code")
-    return LaunchSettings("DeepSpeed", VERSION, DOCUMENTATION, tuple(flags), notes=tuple(notes))
+    return Settings(flags, notes)
 
 
-def _obstacle(c: Configuration) -> str:
-    if c.pp > 1:
-        return "pipeline stages need a model written as a PipelineModule; no setting asks for them"
-    if c.cp > 1:
-        return "ring context parallelism does not exist; its Ulysses splits heads instead"
-    if c.sp > 1:
-        return "AutoTP has no sequence parallelism; sp > 1 is not possible"
-    if c.tp > 1 and c.zero == 3:
-        return "AutoTP training goes with ZeRO stages up to 2 only"
-    return ""
+def _buckets(c: Configuration) -> list[str]:
+    size = c.bucket * 1_000_000
+    gather = [f"zero_optimization.allgather_bucket_size = {size}"] if c.zero < 3 else []
+    return [
+        "zero_optimization.overlap_comm = true",
+        f"zero_optimization.reduce_bucket_size = {size}",
+        *gather,
+    ]
 
 
 _RATE = re.compile(r"\b(?:Curr|, )SamplesPerSec=([^\s,]{1,40})")
@@ -114,5 +144,6 @@ DEEPSPEED = Framework(
     version=VERSION,
     documentation=DOCUMENTATION,
     log=LogFormat(DeepSpeedReader),
-    launch=launch,
+    rules=rules,
+    settings=settings,
 )

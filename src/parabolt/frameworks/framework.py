@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from parabolt.errors import SpecError
+from parabolt.frameworks.launch_settings import LaunchSettings
 
-    from parabolt.frameworks.launch_settings import LaunchSettings
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from parabolt.frameworks.launch_settings import Settings
     from parabolt.frameworks.log_format import LogFormat
     from parabolt.instances.specs import Instance
     from parabolt.space.configuration import Configuration
+    from parabolt.space.rules import Rule
 
-    LaunchFunction = Callable[[Instance, Configuration], LaunchSettings]
+
+def no_rules(instance: Instance) -> tuple[Rule, ...]:
+    """The rules of a framework that accepts everything."""
+    del instance
+    return ()
 
 
 @dataclass(frozen=True)
@@ -23,10 +31,13 @@ class Framework:
     Attributes:
         name: Name in specs and on the command line.
         title: Name as its authors write it.
-        version: Version that the launch settings are for; empty where there are none.
+        version: Version that rules and settings are for; empty where there are none.
         documentation: Page that documents them; else the page of the framework.
         log: How its log reads; None if it prints no times.
-        launch: Gives its launch settings for a configuration; None where parabolt knows none.
+        rules: Gives what it accepts for an instance, beyond the instance's own rules.
+        settings: Gives its launch settings for a configuration that meets the rules; None where
+            parabolt knows none.
+        dropped: Knobs that no setting of it speaks of, with the reason.
         rejections: Regular expressions over one line of a log: the messages by which it, and only
             it, rejects a configuration.
     """
@@ -36,5 +47,22 @@ class Framework:
     version: str
     documentation: str
     log: LogFormat | None = None
-    launch: LaunchFunction | None = None
+    rules: Callable[[Instance], tuple[Rule, ...]] = no_rules
+    settings: Callable[[Instance, Configuration], Settings] | None = None
+    dropped: Mapping[str, str] = field(default_factory=dict)
     rejections: tuple[str, ...] = ()
+
+    def launch(self, instance: Instance, configuration: Configuration) -> LaunchSettings:
+        """Launch settings for a configuration, or the reason why there are none.
+
+        Raises:
+            SpecError: If no launch settings of the framework are known at all.
+        """
+        if self.settings is None:
+            raise SpecError(f"{self.title}: no launch settings are known")
+        about = (self.title, self.version, self.documentation)
+        for rule in self.rules(instance):
+            if not rule.holds(configuration):
+                return LaunchSettings(*about, rule=rule.name, reason=rule.reason(configuration))
+        flags, notes = self.settings(instance, configuration)
+        return LaunchSettings(*about, flags=tuple(flags), notes=tuple(notes))

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Settings(NamedTuple):
+    """Settings as the framework takes them, and what they don't say."""
+
+    flags: Sequence[str]
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -14,8 +24,9 @@ class LaunchSettings:
         framework: Name.
         version: Version that the settings are for.
         documentation: Page that documents them.
-        flags: Settings as the framework takes them; empty where it can't express the configuration.
-        reason: Why it can't, in words; empty where it can.
+        flags: Settings as the framework takes them; empty where the configuration breaks a rule.
+        rule: Name of the framework's rule that it breaks; empty where it breaks none.
+        reason: Why the framework can't express it, in words; empty where it can.
         notes: What the flags don't say, or what differs from what was predicted.
     """
 
@@ -23,6 +34,7 @@ class LaunchSettings:
     version: str
     documentation: str
     flags: tuple[str, ...] = ()
+    rule: str = ""
     reason: str = ""
     notes: tuple[str, ...] = ()
 

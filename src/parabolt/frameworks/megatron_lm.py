@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 
 from parabolt.frameworks.deepspeed import peak_records
 from parabolt.frameworks.framework import Framework
-from parabolt.frameworks.launch_settings import LaunchSettings
+from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import MEMORY_GIB, TORCH_GIB, memory_gib, quantity
+from parabolt.frameworks.rules import (
+    interleaved_micro_batches,
+    kv_heads_divisible,
+    micro_batch_size,
+    sequence_parallel_in_full,
+    whole_context,
+    whole_micro_batches,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,15 +26,27 @@ if TYPE_CHECKING:
     from parabolt.frameworks.log_line import LogLine
     from parabolt.instances.specs import Instance, ModelShape, Workload
     from parabolt.space.configuration import Configuration
+    from parabolt.space.rules import Rule
 
 VERSION = "core 0.14"
 DOCUMENTATION = "https://docs.nvidia.com/megatron-core/developer-guide/latest/"
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 
-def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
+def rules(instance: Instance) -> tuple[Rule, ...]:
+    """What core 0.14 accepts (`megatron/training/arguments.py`, `TransformerConfig`, schedules)."""
+    model, work = instance.model, instance.workload
+    return (
+        whole_micro_batches(work),
+        interleaved_micro_batches(work),
+        whole_context(work.sequence_length),
+        sequence_parallel_in_full(),
+        kv_heads_divisible(model.n_kv_heads or model.n_heads),
+    )
+
+
+def settings(instance: Instance, c: Configuration) -> Settings:
     """Arguments for a configuration. ZeRO 0 is the distributed optimizer, 2 and 3 Megatron-FSDP."""
-    c = configuration
     flags = [
         f"--tensor-model-parallel-size {c.tp}",
         f"--pipeline-model-parallel-size {c.pp}",
@@ -34,8 +54,8 @@ def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
         "--use-distributed-optimizer",
         *(["--sequence-parallel"] if c.sp > 1 else []),
         *([f"--num-virtual-stages-per-pipeline-rank {c.chunks}"] if c.chunks > 1 else []),
-        *_sharding(c),
-        *_workload(instance.workload, instance.model.n_layers // (c.pp * c.chunks)),
+        *_data_parallel(c),
+        *_workload(instance.workload, c, instance.model.n_layers // (c.pp * c.chunks)),
         *_model(instance.model),
     ]
     notes = [f"data parallelism {c.dp} follows from the number of GPUs"]
@@ -43,29 +63,30 @@ def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
         notes.append("unset CUDA_DEVICE_MAX_CONNECTIONS")
     elif c.tp > 1 or c.cp > 1:
         notes.append("on Hopper and before: CUDA_DEVICE_MAX_CONNECTIONS=1")
-    return LaunchSettings("Megatron-LM", VERSION, DOCUMENTATION, tuple(flags), notes=tuple(notes))
+    return Settings(flags, notes)
 
 
-def _sharding(c: Configuration) -> list[str]:
+def _data_parallel(c: Configuration) -> list[str]:
+    """Buckets are of parameters; without ranks to reduce over they change nothing."""
+    buckets = ["--overlap-grad-reduce", f"--ddp-bucket-size {c.bucket * 1_000_000}"]
     if not c.zero:
-        return []
+        return buckets if c.dp * c.cp > 1 else []
     return [
         "--use-megatron-fsdp",
         f"--data-parallel-sharding-strategy {_SHARDING[c.zero]}",
         "--no-gradient-accumulation-fusion",
         "--ckpt-format fsdp_dtensor",
-        "--overlap-grad-reduce",
+        *buckets,
         *(["--overlap-param-gather"] if c.zero == 3 else []),
-        f"--ddp-bucket-size {c.bucket * 1_000_000}",
     ]
 
 
-def _workload(work: Workload, chunk_layers: int) -> list[str]:
+def _workload(work: Workload, c: Configuration, chunk_layers: int) -> list[str]:
     flags = [
         f"--seq-length {work.sequence_length}",
         f"--max-position-embeddings {work.sequence_length}",
         f"--global-batch-size {work.batch_size}",
-        f"--micro-batch-size {work.micro_batch_size or 1}",
+        f"--micro-batch-size {micro_batch_size(work, c)}",
         "--bf16",
     ]
     if work.recomputation != "none":
@@ -160,5 +181,6 @@ MEGATRON_LM = Framework(
     version=VERSION,
     documentation=DOCUMENTATION,
     log=LOG,
-    launch=launch,
+    rules=rules,
+    settings=settings,
 )

@@ -6,9 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from parabolt.frameworks.framework import Framework
-from parabolt.frameworks.launch_settings import LaunchSettings
+from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
+from parabolt.frameworks.megatron_lm import rules
 from parabolt.frameworks.quantities import GIB, memory_gib, quantity
+from parabolt.frameworks.rules import micro_batch_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,9 +25,9 @@ DOCUMENTATION = "https://docs.nvidia.com/nemo-framework/user-guide/latest/nemoto
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 
-def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
+def settings(instance: Instance, c: Configuration) -> Settings:
     """Overrides for a configuration. ZeRO 0 is the distributed optimizer, 2 and 3 Megatron-FSDP."""
-    c, work, cluster = configuration, instance.workload, instance.cluster
+    work, cluster = instance.workload, instance.cluster
     strategy = "trainer.strategy"
     flags = [
         f"trainer.num_nodes={cluster.n_hosts}",
@@ -36,27 +38,30 @@ def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
         f"{strategy}.context_parallel_size={c.cp}",
         f"{strategy}.sequence_parallel={c.sp > 1}",
         f"{strategy}.ddp.use_distributed_optimizer=True",
-        *_sharding(c),
+        *_data_parallel(c),
         f"data.seq_length={work.sequence_length}",
         f"data.global_batch_size={work.batch_size}",
-        f"data.micro_batch_size={work.micro_batch_size or 1}",
+        f"data.micro_batch_size={micro_batch_size(work, c)}",
         *_recomputation(instance, c),
     ]
-    return LaunchSettings("NeMo", VERSION, DOCUMENTATION, tuple(flags))
+    return Settings(flags)
 
 
-def _sharding(c: Configuration) -> list[str]:
+def _data_parallel(c: Configuration) -> list[str]:
     ddp = "trainer.strategy.ddp"
+    buckets = [
+        f"{ddp}.overlap_grad_reduce=True",
+        f"{ddp}.bucket_size={c.bucket * 1_000_000}",
+    ]
     if not c.zero:
-        return []
+        return buckets if c.dp * c.cp > 1 else []
     return [
         "trainer.strategy.fsdp=megatron",
         f"{ddp}.use_megatron_fsdp=True",
         f"{ddp}.data_parallel_sharding_strategy={_SHARDING[c.zero]}",
-        f"{ddp}.overlap_grad_reduce=True",
         f"{ddp}.overlap_param_gather={c.zero == 3}",
         f"{ddp}.average_in_collective=False",
-        f"{ddp}.bucket_size={c.bucket * 1_000_000}",
+        *buckets,
     ]
 
 
@@ -122,5 +127,6 @@ NEMO = Framework(
     version=VERSION,
     documentation=DOCUMENTATION,
     log=LogFormat(NemoReader),
-    launch=launch,
+    rules=rules,
+    settings=settings,
 )

@@ -18,7 +18,7 @@ from parabolt.frameworks.progress_bar import PROGRESS_BAR
 from parabolt.frameworks.torchtitan import TORCHTITAN
 
 if TYPE_CHECKING:
-    from parabolt.frameworks.framework import Framework, LaunchFunction
+    from parabolt.frameworks.framework import Framework
     from parabolt.frameworks.launch_settings import LaunchSettings
     from parabolt.frameworks.log_format import LogFormat
     from parabolt.instances.specs import Instance
@@ -54,13 +54,13 @@ def log_format(name: str) -> LogFormat:
     return found
 
 
-def launch_function(name: str) -> LaunchFunction:
-    """What gives the launch settings of a framework for a configuration of an instance.
+def launching_framework(name: str) -> Framework:
+    """A framework that launch settings are known for.
 
     Raises:
-        UnknownNameError: If there is no such framework, or no launch settings of it are known.
+        UnknownNameError: If there is none of that name.
     """
-    known = {key: framework.launch for key, framework in FRAMEWORKS.items() if framework.launch}
+    known = {key: framework for key, framework in FRAMEWORKS.items() if framework.settings}
     found = known.get(ALIASES.get(name, name))
     if found is None:
         raise UnknownNameError.of("framework", name, known)
@@ -68,9 +68,9 @@ def launch_function(name: str) -> LaunchFunction:
 
 
 def launches(instance: Instance, configuration: Configuration) -> tuple[LaunchSettings, ...]:
-    """Launch settings of a configuration in every framework."""
+    """Launch settings of a configuration in every framework that they are known for."""
     return tuple(
         framework.launch(instance, configuration)
         for framework in FRAMEWORKS.values()
-        if framework.launch
+        if framework.settings
     )

@@ -6,9 +6,17 @@ import re
 from typing import TYPE_CHECKING
 
 from parabolt.frameworks.framework import Framework
-from parabolt.frameworks.launch_settings import LaunchSettings
+from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import TORCH_GIB, memory_gib, quantity
+from parabolt.frameworks.rules import (
+    interleaved_micro_batches,
+    kv_heads_divisible,
+    micro_batch_size,
+    whole_context,
+    whole_micro_batches,
+)
+from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,12 +31,39 @@ DOCUMENTATION = "https://github.com/pytorch/torchtitan/blob/main/torchtitan/conf
 _RESHARD = {2: "never", 3: "always"}
 
 
-def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
+def rules(instance: Instance) -> tuple[Rule, ...]:
+    """What its job configuration can ask for."""
+    model, work = instance.model, instance.workload
+    return (
+        whole_micro_batches(work),
+        whole_context(work.sequence_length),
+        kv_heads_divisible(model.n_kv_heads or model.n_heads),
+        Rule(
+            "sequence_parallel_always",
+            ("tp", "sp"),
+            lambda c: c.sp == c.tp,
+            lambda c: (
+                f"sp {c.sp} is not tp {c.tp}: its tensor parallelism always has sequence "
+                "parallelism over the whole group"
+            ),
+        ),
+        Rule(
+            "no_distributed_optimizer",
+            ("dp", "cp", "zero"),
+            lambda c: (c.zero != 0) | (c.dp * c.cp == 1),
+            lambda c: (
+                f"ZeRO {c.zero}: it shards gradients and optimizer states (2, 3) or nothing, not "
+                "optimizer states alone, as the distributed optimizer does"
+            ),
+        ),
+        interleaved_micro_batches(work),
+    )
+
+
+def settings(instance: Instance, c: Configuration) -> Settings:
     """Overrides for a configuration. ZeRO 2 and 3 are FSDP2 without and with resharding."""
-    if reason := _obstacle(configuration):
-        return LaunchSettings("torchtitan", VERSION, DOCUMENTATION, reason=reason)
-    c, work = configuration, instance.workload
-    per_rank = (work.batch_size // c.dp) if c.pp > 1 else (work.micro_batch_size or 1)
+    work = instance.workload
+    micro = micro_batch_size(work, c)
     flags = [
         "--parallelism.data_parallel_replicate_degree 1",
         f"--parallelism.data_parallel_shard_degree {c.dp}",
@@ -36,19 +71,19 @@ def launch(instance: Instance, configuration: Configuration) -> LaunchSettings:
         f"--parallelism.pipeline_parallel_degree {c.pp}",
         f"--parallelism.context_parallel_degree {c.cp}",
         *([f"--parallelism.fsdp_reshard_after_forward {_RESHARD[c.zero]}"] if c.zero else []),
-        *_pipeline(instance, c),
+        *_pipeline(instance, c, micro),
         f"--training.seq_len {work.sequence_length}",
-        f"--training.local_batch_size {per_rank}",
+        f"--training.local_batch_size {work.batch_size // c.dp if c.pp > 1 else micro}",
         f"--training.global_batch_size {work.batch_size}",
         f"--activation_checkpoint.mode {'none' if work.recomputation == 'none' else 'full'}",
     ]
     notes = ["the gradient bucket is a block of the model, whatever `bucket` says"]
     if work.recomputation == "chunk":
         notes.append("recomputes layer by layer, not chunk by chunk: less memory than predicted")
-    return LaunchSettings("torchtitan", VERSION, DOCUMENTATION, tuple(flags), notes=tuple(notes))
+    return Settings(flags, notes)
 
 
-def _pipeline(instance: Instance, c: Configuration) -> list[str]:
+def _pipeline(instance: Instance, c: Configuration, micro: int) -> list[str]:
     if c.pp == 1:
         return []
     option = "--parallelism.pipeline_parallel"
@@ -57,19 +92,8 @@ def _pipeline(instance: Instance, c: Configuration) -> list[str]:
         f"{option}_layers_per_stage {instance.model.n_layers // (c.pp * c.chunks)}",
         f"{option}_first_stage_less_layers 0",
         f"{option}_last_stage_less_layers 0",
-        f"{option}_microbatch_size {instance.workload.micro_batch_size or 1}",
+        f"{option}_microbatch_size {micro}",
     ]
-
-
-def _obstacle(c: Configuration) -> str:
-    if c.tp > 1 and c.sp == 1:
-        return "its tensor parallelism always has sequence parallelism; sp 1 is not possible"
-    if c.zero == 0 and c.dp * c.cp > 1:
-        return (
-            "it shards either gradients and optimizer states (ZeRO 2, 3) or nothing; optimizer "
-            "states alone (ZeRO 0 here, the distributed optimizer) is not possible"
-        )
-    return ""
 
 
 _STEP = re.compile(r"(?<!validate )(?<!val )\bstep:\s{1,12}(\d{1,12})\b")
@@ -108,5 +132,7 @@ TORCHTITAN = Framework(
     version=VERSION,
     documentation=DOCUMENTATION,
     log=LogFormat(TorchtitanReader),
-    launch=launch,
+    rules=rules,
+    settings=settings,
+    dropped={"bucket": "its gradient bucket is a block of the model"},
 )

@@ -6,6 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from parabolt.errors import InstanceError
+from parabolt.frameworks.rules import (
+    interleaved_micro_batches,
+    sequence_parallel_in_full,
+    whole_context,
+    whole_micro_batches,
+)
 from parabolt.instances.hardware import load_gpu
 from parabolt.instances.specs import Cluster, Instance, Workload
 from parabolt.space.rules import Rule
@@ -72,11 +78,11 @@ def plan_rules(instance: Instance) -> tuple[Rule, ...]:
     """The rules of an instance, and those that keep a plan free of twins and impossible splits."""
     return (
         *instance.rules,
-        _whole_micro_batches(instance.workload),
-        _interleaving(instance.workload),
-        _context(instance.workload),
+        whole_micro_batches(instance.workload),
+        interleaved_micro_batches(instance.workload),
+        whole_context(instance.workload.sequence_length),
         _kv_heads(instance.model),
-        _sequence_parallel_in_full(),
+        sequence_parallel_in_full(),
         _inert_bucket(),
     )
 
@@ -90,36 +96,6 @@ def _powers(largest: int) -> tuple[int, ...]:
     return tuple(1 << i for i in range(largest.bit_length()))
 
 
-def _whole_micro_batches(workload: Workload) -> Rule:
-    batch, micro = workload.batch_size, workload.micro_batch_size or 1
-    return Rule(
-        "whole_micro_batches",
-        ("dp",),
-        lambda c: batch % (c.dp * micro) == 0,
-        lambda c: f"dp {c.dp} x micro-batch {micro} does not divide the batch of {batch}",
-    )
-
-
-def _interleaving(workload: Workload) -> Rule:
-    batch, micro = workload.batch_size, workload.micro_batch_size or 1
-    return Rule(
-        "interleaving",
-        ("dp", "pp", "chunks"),
-        lambda c: (c.chunks == 1) | ((batch // (c.dp * micro)) % c.pp == 0),
-        lambda c: f"chunks {c.chunks} needs micro-batches that pp {c.pp} divides",
-    )
-
-
-def _context(workload: Workload) -> Rule:
-    length = workload.sequence_length
-    return Rule(
-        "context",
-        ("cp",),
-        lambda c: (c.cp == 1) | (length % (2 * c.cp) == 0),
-        lambda c: f"2 x cp {c.cp} does not divide the sequence of {length} tokens",
-    )
-
-
 def _kv_heads(model: ModelShape) -> Rule:
     n_heads = model.n_kv_heads or model.n_heads
     return Rule(
@@ -127,15 +103,6 @@ def _kv_heads(model: ModelShape) -> Rule:
         ("tp",),
         lambda c: (n_heads % c.tp == 0) | (c.tp % n_heads == 0),
         lambda c: f"tp {c.tp} and the {n_heads} key-value heads do not divide each other",
-    )
-
-
-def _sequence_parallel_in_full() -> Rule:
-    return Rule(
-        "sequence_parallel_in_full",
-        ("tp", "sp"),
-        lambda c: (c.sp == 1) | (c.sp == c.tp),
-        lambda c: f"sp {c.sp} is neither 1 nor tp {c.tp}, which is all that frameworks offer",
     )
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import SpecError
+from parabolt.frameworks.distinct import check_knobs
 from parabolt.frameworks.patterns import patterns_format
-from parabolt.frameworks.registry import launch_function, log_format
+from parabolt.frameworks.registry import launching_framework, log_format
 from parabolt.trials.spec.template import FLAGS, field_values
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class Spec:
 
     def __post_init__(self) -> None:
         if self.framework is not None:
-            launch_function(self.framework)
+            check_knobs(launching_framework(self.framework), self.instance)
         if (self.framework is None) == (FLAGS in self.command.arguments):
             raise SpecError("framework: expected with the argument {flags} and only with it")
         if any(FLAGS in template.arguments for _, template in self.environment):
@@ -217,7 +218,7 @@ class Spec:
     def _flags(self, configuration: Configuration) -> list[str]:
         if self.framework is None:
             return []
-        launch = launch_function(self.framework)(self.instance, configuration)
+        launch = launching_framework(self.framework).launch(self.instance, configuration)
         if launch.reason:
             raise SpecError(f"{launch.framework} can't express {configuration}: {launch.reason}")
         return [word for flag in launch.flags for word in shlex.split(flag)]
