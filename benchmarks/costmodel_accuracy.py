@@ -19,9 +19,9 @@ import numpy as np
 from scipy.stats import rankdata, spearmanr
 
 from parabolt.costmodel.calibration.calibration import Calibration
-from parabolt.costmodel.calibration.evidence import Evidence, pooled
-from parabolt.costmodel.calibration.likelihood import log_sum
+from parabolt.costmodel.calibration.evidence import Evidence, StackedTrials
 from parabolt.costmodel.predictor import CostModel
+from parabolt.costmodel.terms.term import log_sum
 from parabolt.instances.catalogue import load_instance
 from parabolt.instances.specs import Cluster, Instance, ModelShape, Workload
 from parabolt.outcome import Outcome, Outcomes
@@ -155,7 +155,7 @@ def auc(risk: FloatArray, failed: BoolArray) -> float:
 def vtrain(path: Path, file: str, draws: int) -> None:
     """Median error on the rows of a vTrain file that were not calibrated on, 10 % were."""
     items = [vtrain_evidence(row) for row in csv.DictReader(path.open(encoding="utf-8-sig"))]
-    trials = pooled(items)
+    trials = StackedTrials.of(items)
     features, truth = trials.time, np.log(trials.step_time_s)
     start = Calibration.prior()
     plain = log_sum(features, start.time.mean)[0]

@@ -9,8 +9,9 @@ fastest first, until one fails. A mutant counts as killed if a test fails that p
 change, or if the tests take several times as long. It survives if all pass that fit into
 `--budget` seconds, or if no test covers it.
 
-Which tests run which line is recorded by one run of the quick tests, kept in the user's cache
-folder, and brought up to date for test files that changed. This needs the library `coverage`.
+Which tests run which line is recorded by one run of the quick tests, and kept in the user's cache
+folder. Before each use the tests of the package, or those below `--tests`, are recorded again where
+they have changed. Recording needs the library `coverage`.
 """
 
 from __future__ import annotations
@@ -186,13 +187,16 @@ def table(verdicts: list[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def recorded_tests(path: Path, *, is_current: bool) -> TestsByLine:
-    """What is known of the tests, brought up to date unless `is_current`."""
-    tests = TestsByLine.load(path)
-    if not is_current and (files := tests.unrecorded(ROOT)):
-        print(f"recording which lines {len(files)} test files run ...", flush=True)
+def recorded_tests(cache: Path, below: list[str]) -> TestsByLine:
+    """What is known of the tests, brought up to date for the folders or files `below`."""
+    tests = TestsByLine.load(cache)
+    folders = defaultdict(list)
+    for file in tests.unrecorded(ROOT, below):
+        folders[str(Path(file).parent)].append(file)
+    for folder, files in folders.items():
+        print(f"recording which lines {len(files)} files of {folder} run ...", flush=True)
         tests.record(ROOT, files)
-        tests.save(path)
+        tests.save(cache)
     return tests
 
 
@@ -205,14 +209,18 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=200, help="number of mutants")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests per mutant")
-    parser.add_argument("--record", action="store_true", help="only record the tests")
-    parser.add_argument("--no-record", action="store_true", help="take the tests as recorded")
+    parser.add_argument(
+        "--tests",
+        nargs="*",
+        metavar="PATH",
+        help="tests to record before, if they changed; by default those of the package",
+    )
     parser.add_argument("--cache", type=Path, default=_CACHE / "tests_by_line.json.gz")
     options = parser.parse_args()
     mutants = all_mutants(options.package)
-    tests = recorded_tests(options.cache, is_current=options.no_record)
-    if options.record:
-        return
+    own = Path("tests") / Path(options.package).parts[0] if options.package else Path("tests")
+    below = options.tests if options.tests is not None else [str(own)]
+    tests = recorded_tests(options.cache, below)
     sample = random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))
     verdicts = []
     with tempfile.TemporaryDirectory() as scratch:

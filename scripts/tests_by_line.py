@@ -85,10 +85,12 @@ class TestsByLine:
         part.write_bytes(gzip.compress(json.dumps({**vars(self), "lines": lines}).encode()))
         part.replace(path)
 
-    def unrecorded(self, root: Path) -> list[str]:
-        """Test files that are new or have changed."""
-        files = sorted(file.relative_to(root) for file in (root / "tests").rglob("test_*.py"))
-        return [str(f) for f in files if self.hashes.get(str(f)) != _hash(root / f)]
+    def unrecorded(self, root: Path, below: list[str]) -> list[str]:
+        """Test files that are new or have changed, among files or in folders `below` the root."""
+        paths = [root / name for name in below]
+        files = [f for path in paths for f in (path, *sorted(path.rglob("test_*.py")))]
+        names = dict.fromkeys(str(file.relative_to(root)) for file in files if file.is_file())
+        return [name for name in names if self.hashes.get(name) != _hash(root / name)]
 
     def record(self, root: Path, test_files: list[str]) -> None:
         """Runs the quick tests of these files once and remembers what they ran.

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,11 +8,13 @@ from hypothesis import strategies as st
 
 import parabolt
 from parabolt.costmodel.calibration.calibration import Calibration
-from parabolt.costmodel.calibration.evidence import Evidence, pooled
+from parabolt.costmodel.calibration.evidence import Evidence, StackedTrials
 from parabolt.costmodel.calibration.failure import fit_failures
 from parabolt.costmodel.calibration.file import load_calibration, save_calibration
-from parabolt.costmodel.calibration.likelihood import log_sum, memory_residuals
+from parabolt.costmodel.calibration.likelihood import memory_residuals
 from parabolt.costmodel.predictor import CostModel
+from parabolt.costmodel.step_time import TIME_TERMS
+from parabolt.costmodel.terms.term import Term, log_sum
 from parabolt.errors import ObservationError, TableError
 from parabolt.outcome import SOURCES, Outcome, Outcomes, Source
 from parabolt.problems.simulated import Effects, SimulatedProblem, hidden_machine
@@ -34,8 +37,8 @@ def test_no_trials_leave_the_prior(table):
     assert fitted.time.mean == pytest.approx(prior.time.mean)
     assert fitted.time.covariance == pytest.approx(prior.time.covariance)
     assert fitted.memory.mean == pytest.approx(prior.memory.mean)
-    assert fitted.crash.mean == pytest.approx(prior.crash.mean)
-    assert fitted.usable == pytest.approx(prior.usable, rel=1e-3)
+    assert fitted.failures.crash.mean == pytest.approx(prior.failures.crash.mean)
+    assert fitted.failures.usable == pytest.approx(prior.failures.usable, rel=1e-3)
 
 
 def test_trials_only_shrink_the_doubt(table):
@@ -129,7 +132,7 @@ def test_derivatives_agree_with_differences(seed):
     """The Jacobian of time, and gradient of the censored likelihood of memory."""
     table = parabolt.load_table("pco64")
     rng = np.random.default_rng(seed)
-    trials = pooled([evidence(table, rng.choice(len(table), 30, replace=False))])
+    trials = StackedTrials.of([evidence(table, rng.choice(len(table), 30, replace=False))])
     z = Calibration.prior().time.mean + 0.3 * rng.standard_normal(trials.time.shape[1])
     _, jacobian = log_sum(trials.time, z)
     step, k = 1e-6, int(rng.integers(len(z)))
@@ -140,7 +143,8 @@ def test_derivatives_agree_with_differences(seed):
     assert jacobian[:, k] == pytest.approx(slope, abs=1e-6)
 
     prior = Calibration.prior()
-    residuals = memory_residuals(trials, fit_failures(prior, trials))
+    failures, blame = fit_failures(prior.failures, prior.memory, trials)
+    residuals = memory_residuals(trials, failures.usable, blame)
     m = prior.memory.mean + 0.05 * rng.standard_normal(len(prior.memory.mean))
     k = int(rng.integers(len(m)))
     ahead, behind = m.copy(), m.copy()
@@ -150,25 +154,19 @@ def test_derivatives_agree_with_differences(seed):
     assert residuals(m, 0.1).gradient[k] == pytest.approx(-slope, rel=1e-3, abs=1e-4)
 
 
-def test_log_throughput_is_linearised_correctly(table):
-    model = CostModel(table.instance, Calibration.prior().fit(evidence(table, np.arange(50))))
-    mean, jacobian = model.log_throughput(table.space.encoded)
-    prediction = model.predict(table.space.encoded)
-    assert mean == pytest.approx(np.log(prediction.throughput))
-    time = model.calibration.time
-    variance = np.diag(jacobian @ time.covariance @ jacobian.T)
-    assert np.sqrt(variance + time.scatter**2) == pytest.approx(prediction.log_time_std)
-
-
 def test_a_calibration_survives_its_file(table, tmp_path):
     fitted = Calibration.prior().fit(evidence(table, np.arange(0, len(table), 7)))
     save_calibration(fitted, tmp_path / "c.toml")
     again = load_calibration(tmp_path / "c.toml")
     assert again.instances == ("pco32",)
     assert again.n_trials == fitted.n_trials
-    assert (again.usable, again.usable_log_std) == (fitted.usable, fitted.usable_log_std)
-    for part in ("time", "memory", "crash"):
-        one, other = getattr(fitted, part), getattr(again, part)
+    one, other = fitted.failures, again.failures
+    assert (one.usable, one.usable_log_std) == (other.usable, other.usable_log_std)
+    for one, other in (
+        (fitted.time, again.time),
+        (fitted.memory, again.memory),
+        (fitted.failures.crash, again.failures.crash),
+    ):
         assert (one.mean == other.mean).all()
         assert (one.covariance == other.covariance).all()
         assert one.sigma == other.sigma
@@ -179,7 +177,10 @@ def test_a_calibration_survives_its_file(table, tmp_path):
     [
         ("format = 1", "format = 9", "expected format 1, got 9"),
         ("usable = ", "useable = ", "expected the key 'usable'"),
-        ('"matmul"', '"matmult"', "expected coefficients"),
+        ('"matmul"', '"matmult"', r"expected coefficients among .*, got \['matmult'\]"),
+        ('"attention"', '"matmul"', r"got \['matmul', 'matmul'\]"),
+        ("mean = [", "mean = [0.5, ", "expected 25 means and 25 x 25 covariances, got 26 means"),
+        ("  [0.0225", "  [-0.0225", "expected finite means and a positive definite covariance"),
         ("sigma = ", "sigma = -", "expected a positive number"),
         ("[time]", "[time", "cannot read calibration"),
     ],
@@ -210,3 +211,34 @@ def test_explanation(table, tmp_path):
     assert "assumed: network not stated" in text
     found.draw(tmp_path / "bars.png")
     assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_file_of_version_0_1_is_read_when_terms_have_come_since(monkeypatch):
+    """A coefficient that the file doesn't have is what specifications say."""
+    path = Path(__file__).parents[1] / "data" / "calibration-0.1.toml"
+    table = parabolt.load_table("pco32")
+
+    def predictions():
+        model = CostModel(table.instance, load_calibration(path))
+        found = model.predict(table.space.encoded[:400:80])
+        return found.step_time_s, found.peak_memory_gb, found.p_oom
+
+    # What version 0.1 predicted with this file.
+    as_then = (
+        [4.618269525772499, 4.032745243665467, 4.481842658570345, 3.2882112111889734,
+         3.579169714235004],
+        [41.467758080548734, 29.059221463301057, 30.242161804362986, 59.52625050869648,
+         68.28085841752608],
+        [0.007951098777227064, 0.02720213599398697, 0.08449047507822578, 0.00897390859116561,
+         0.004830161799123051],
+    )  # fmt: skip
+    for now, then in zip(predictions(), as_then, strict=True):
+        assert now == pytest.approx(then, rel=1e-9)
+    new = Term("tomorrow", lambda x: np.full(len(x), 0.25), 2.0, 0.5, "a term of tomorrow")
+    for module in ("step_time", "calibration.calibration", "predictor", "explanation"):
+        monkeypatch.setattr(f"parabolt.costmodel.{module}.TIME_TERMS", (*TIME_TERMS, new))
+    calibration = load_calibration(path)
+    assert calibration.time.mean[-1] == pytest.approx(np.log(2.0))
+    assert calibration.time.covariance[-1, -1] == pytest.approx(0.25)
+    assert (calibration.time.covariance[-1, :-1] == 0.0).all()
+    assert predictions()[0] == pytest.approx(np.array(as_then[0]) + 0.5, rel=1e-9)

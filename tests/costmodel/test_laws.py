@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from parabolt.costmodel.layout import Layout, bubble
 from parabolt.costmodel.predictor import CostModel
-from parabolt.costmodel.setting import Setting
+from parabolt.costmodel.resolved_instance import ResolvedInstance
 from parabolt.costmodel.step_time import TIME_TERMS
 from parabolt.costmodel.terms.memory import MEMORY_TERMS, memory_features
 from parabolt.instances.catalogue import load_instance
@@ -77,7 +77,7 @@ def test_more_memory_never_makes_an_oom(instance, factor):
 @given(plans())
 def test_shards_are_never_below_one_nth(instance):
     x = CostModel(instance).layout(lattice(instance))
-    s = x.setting
+    s = x.instance
     n = instance.cluster.n_gpus
     whole = s.n_layers * s.layer_parameters + s.embedding_parameters
     memory = {term.name: term.of(x) for term in MEMORY_TERMS}
@@ -142,7 +142,7 @@ def test_time_falls_with_faster_parts_and_never_rises(instance, part, factor):
 @given(plans())
 def test_the_heaviest_stage_counts_and_not_the_mean(instance):
     x = CostModel(instance).layout(lattice(instance))
-    s = x.setting
+    s = x.instance
     for i in np.random.default_rng(0).choice(len(x), min(len(x), 20), replace=False):
         pp, tp = int(x.pp[i]), int(x.tp[i])
         stages = np.full(pp, s.n_layers / pp * s.layer_parameters)
@@ -207,7 +207,7 @@ def test_groups_that_fit_stay_in_their_host():
 @pytest.mark.parametrize("name", ["pco32", "pco64"])
 def test_features_are_finite_and_not_negative(name):
     instance = load_instance(name)
-    x = Layout.of(Setting.of(instance), lattice_of(instance))
+    x = Layout.of(ResolvedInstance.of(instance), lattice_of(instance))
     memory = memory_features(x)
     assert np.isfinite(memory).all()
     assert (memory >= 0).all()

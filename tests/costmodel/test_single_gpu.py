@@ -8,7 +8,7 @@ import pytest
 from parabolt.costmodel.calibration.calibration import Calibration
 from parabolt.costmodel.layout import Layout
 from parabolt.costmodel.predictor import CostModel
-from parabolt.costmodel.setting import Setting, n_parameters
+from parabolt.costmodel.resolved_instance import ResolvedInstance, n_parameters
 from parabolt.costmodel.step_time import TIME_TERMS
 from parabolt.costmodel.terms.memory import MEMORY_TERMS
 from parabolt.instances.models import load_model
@@ -114,7 +114,7 @@ def test_catalogue_shapes_have_the_published_number_of_parameters(name, billions
 
 def test_the_bucket_unit_is_a_million_parameters():
     instance = plan_instance(MODEL, replace(CLUSTER, n_gpus=1), WORK)
-    assert Layout.of(Setting.of(instance), ONE_SIZES).bucket[0] == 256e6
+    assert Layout.of(ResolvedInstance.of(instance), ONE_SIZES).bucket[0] == 256e6
 
 
 class ONE_SIZES:  # noqa: N801

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import parabolt
-from parabolt.costmodel.calibration.belief import Belief
+from parabolt.costmodel.calibration.belief import CoefficientBelief
 from parabolt.optimizers.physics.structure import structure_inputs
 from parabolt.optimizers.physics.throughput_model import Residual, ThroughputModel
 
@@ -11,7 +11,7 @@ def small_model(n=12, k=3, seed=0):
     rng = np.random.default_rng(seed)
     features = rng.uniform(0.2, 2.0, (n, k))
     inputs = rng.uniform(0, 2, (n, 4))
-    belief = Belief(tuple("abc"[:k]), rng.normal(0, 0.3, k), 0.2 * np.eye(k), 0.03)
+    belief = CoefficientBelief(tuple("abc"[:k]), rng.normal(0, 0.3, k), 0.2 * np.eye(k), 0.03)
     return ThroughputModel(features, inputs, belief), rng
 
 

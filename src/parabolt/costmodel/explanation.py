@@ -5,28 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from parabolt.costmodel.step_time import TIME_TERMS
 from parabolt.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     import os
 
     from parabolt.space.configuration import Configuration
-
-#: Groups of time terms, by what would have to be faster.
-BOUNDS: dict[str, tuple[str, ...]] = {
-    "compute": (
-        "matmul", "tensor_shards", "attention", "attention_scores", "logits", "kernel_io",
-        "norm_io", "launch", "optimizer", "fixed",
-    ),
-    "pipeline bubble": ("bubble",),
-    "tensor parallelism": ("tensor_bandwidth", "tensor_sync"),
-    "context parallelism": ("context_bandwidth", "context_sync", "context_contention"),
-    "pipeline messages": ("pipeline_bandwidth", "pipeline_sync"),
-    "data parallelism": (
-        "data_bandwidth", "data_skew", "zero2_bandwidth", "zero2_span", "zero2_buckets",
-        "zero3_bandwidth", "zero3_layers",
-    ),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,10 +50,12 @@ class Explanation:
 
     @property
     def bound_by(self) -> str:
-        """The group of `BOUNDS` beside compute that takes most time; `compute` if it is small."""
-        groups = {name: sum(self.time_s[term] for term in terms) for name, terms in BOUNDS.items()}
-        worst = max((name for name in groups if name != "compute"), key=groups.__getitem__)
-        return worst if groups[worst] >= 0.1 * self.step_time_s else "compute"
+        """What beside compute takes most time (see `Term.bound`); `compute` if that is little."""
+        seconds: dict[str, float] = {}
+        for term in TIME_TERMS:
+            seconds[term.bound] = seconds.get(term.bound, 0.0) + self.time_s[term.name]
+        worst = max((bound for bound in seconds if bound != "compute"), key=seconds.__getitem__)
+        return worst if seconds[worst] >= 0.1 * self.step_time_s else "compute"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

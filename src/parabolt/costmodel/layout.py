@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parabolt.space.configuration import Configuration, are_configurations
+from parabolt.space.knobs import KNOBS
+from parabolt.space.rules import Sizes
+
 if TYPE_CHECKING:
-    from parabolt.costmodel.setting import Setting
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from parabolt.costmodel.resolved_instance import ResolvedInstance
+    from parabolt.instances.specs import Instance
     from parabolt.outcome import BoolArray, FloatArray
 
 
@@ -21,7 +30,7 @@ class Layout:
     """Derived columns of n configurations.
 
     Attributes:
-        setting: The instance's numbers.
+        instance: The instance's numbers.
         dp: Data-parallel size.
         tp: Tensor-parallel size.
         pp: Pipeline stages.
@@ -43,7 +52,7 @@ class Layout:
         bubble: Idle time of the pipeline as a fraction of its work.
     """
 
-    setting: Setting
+    instance: ResolvedInstance
     dp: FloatArray
     tp: FloatArray
     pp: FloatArray
@@ -64,7 +73,7 @@ class Layout:
     bubble: FloatArray
 
     @classmethod
-    def of(cls, setting: Setting, sizes: Any) -> Layout:
+    def of(cls, instance: ResolvedInstance, sizes: Any) -> Layout:
         """The layout of raw sizes, columns (n,) such as a `Sizes` has."""
         dp, tp, pp, cp, chunks, bucket, accum = (
             np.asarray(getattr(sizes, name), dtype=np.float64)
@@ -72,15 +81,15 @@ class Layout:
         )
         zero = np.asarray(sizes.zero)
         n_shards = dp * cp
-        n_micro, micro_tokens = _micro_batches(setting, dp, pp, accum)
+        n_micro, micro_tokens = _micro_batches(instance, dp, pp, accum)
         micro_tokens = micro_tokens / cp
-        layers = setting.n_layers / pp
-        tables = np.where(pp == 1.0, setting.n_embeddings, 1.0) * setting.embedding_parameters
+        layers = instance.n_layers / pp
+        tables = np.where(pp == 1.0, instance.n_embeddings, 1.0) * instance.embedding_parameters
         return cls(
-            setting, dp, tp, pp, cp, chunks, 1e6 * bucket,
+            instance, dp, tp, pp, cp, chunks, 1e6 * bucket,
             np.asarray(sizes.sp) > 1, zero == 0, zero == 2, zero == 3,
             n_shards, n_micro, n_micro * micro_tokens, micro_tokens, layers, layers / chunks,
-            (layers * setting.layer_parameters + tables) / tp,
+            (layers * instance.layer_parameters + tables) / tp,
             bubble(pp, chunks, n_micro),
         )  # fmt: skip
 
@@ -89,7 +98,7 @@ class Layout:
 
     def in_host(self, inner: FloatArray, size: FloatArray) -> FloatArray:
         """Ranks of a group that share a host, where `inner` GPUs lie between neighbours."""
-        return np.clip(self.setting.gpus_per_host / inner, 1.0, size)
+        return np.clip(self.instance.gpus_per_host / inner, 1.0, size)
 
     def bandwidth(self, inner: FloatArray, size: FloatArray) -> FloatArray:
         """Byte/s that a rank gets through a ring over a group.
@@ -98,10 +107,10 @@ class Layout:
         the group). A ring across hosts leaves each host through the network cards of all ranks
         that the group has there, and is never faster than within.
         """
-        hardware, near = self.setting.hardware, self.in_host(inner, size)
+        hardware, near = self.instance.hardware, self.in_host(inner, size)
         links = hardware.intra_host_byte_per_s
         if hardware.is_mesh:
-            others = max(self.setting.gpus_per_host - 1, 1)
+            others = max(self.instance.gpus_per_host - 1, 1)
             within = links * np.maximum(np.minimum(near, others + 1) - 1.0, 1.0) / others
         else:
             within = np.full(len(size), links)
@@ -110,29 +119,29 @@ class Layout:
 
     def is_across(self, inner: FloatArray, size: FloatArray) -> BoolArray:
         """Whether a group spans hosts."""
-        return np.greater(size * inner, self.setting.gpus_per_host) & (size > 1.0)
+        return np.greater(size * inner, self.instance.gpus_per_host) & (size > 1.0)
 
     def latency(self, inner: FloatArray, size: FloatArray) -> FloatArray:
         """Seconds per message of a group: that of the slowest link in it."""
-        hardware = self.setting.hardware
+        hardware = self.instance.hardware
         across = self.is_across(inner, size)
         return np.where(across, hardware.inter_host_latency_s, hardware.intra_host_latency_s)
 
 
 def _micro_batches(
-    setting: Setting, dp: FloatArray, pp: FloatArray, grad_accum: FloatArray
+    instance: ResolvedInstance, dp: FloatArray, pp: FloatArray, grad_accum: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Micro-batches per iteration, and the tokens of one.
 
     A stated size is what every micro-batch has, the last one padded. Without it an iteration has
     pp x grad_accum micro-batches that share a replica's tokens.
     """
-    replica_tokens = setting.tokens / dp
-    if setting.micro_batch is None:
+    replica_tokens = instance.tokens / dp
+    if instance.micro_batch is None:
         n_micro = pp * grad_accum
         return n_micro, replica_tokens / n_micro
-    n_micro = np.ceil(replica_tokens / setting.micro_batch)
-    return n_micro, np.full(len(dp), float(setting.micro_batch))
+    n_micro = np.ceil(replica_tokens / instance.micro_batch)
+    return n_micro, np.full(len(dp), float(instance.micro_batch))
 
 
 def bubble(pp: FloatArray, chunks: FloatArray, n_micro: FloatArray) -> FloatArray:
@@ -142,3 +151,12 @@ def bubble(pp: FloatArray, chunks: FloatArray, n_micro: FloatArray) -> FloatArra
     section 2.2); dimensionless.
     """
     return (pp - 1.0) / (chunks * n_micro)
+
+
+def sizes_of(instance: Instance, X: npt.ArrayLike | Sequence[Configuration] | Sizes) -> Any:
+    """Raw sizes as columns (n,) of configurations, encoded rows (n, d), or columns already."""
+    if isinstance(X, Sizes):
+        return X
+    if are_configurations(X):
+        return Sizes({k: np.array([getattr(c, k) for c in X], dtype=np.int64) for k in KNOBS})
+    return instance.encoding.sizes(instance.encoding.whole_levels(np.asarray(X)))

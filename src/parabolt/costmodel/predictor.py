@@ -9,12 +9,10 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from parabolt.costmodel.calibration.calibration import Calibration
-from parabolt.costmodel.calibration.evidence import sizes_of
 from parabolt.costmodel.calibration.failure import oom_probability
-from parabolt.costmodel.calibration.likelihood import log_sum
 from parabolt.costmodel.explanation import Explanation
-from parabolt.costmodel.layout import Layout
-from parabolt.costmodel.setting import Setting
+from parabolt.costmodel.layout import Layout, sizes_of
+from parabolt.costmodel.resolved_instance import ResolvedInstance
 from parabolt.costmodel.step_time import TIME_TERMS, time_features
 from parabolt.costmodel.terms.crash import crash_features
 from parabolt.costmodel.terms.memory import (
@@ -25,6 +23,7 @@ from parabolt.costmodel.terms.memory import (
     memory_features,
     peak_bytes,
 )
+from parabolt.costmodel.terms.term import log_sum
 from parabolt.space.knobs import KNOBS
 from parabolt.space.rules import Sizes
 
@@ -83,17 +82,17 @@ class CostModel:
 
     def __init__(self, instance: Instance, calibration: Calibration | None = None) -> None:
         self.instance = instance
-        self.setting = Setting.of(instance)
+        self.resolved = ResolvedInstance.of(instance)
         self.calibration = calibration or Calibration.prior()
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the instance doesn't state and the model had to assume."""
-        return self.setting.assumptions
+        return self.resolved.assumptions
 
     def layout(self, X: npt.ArrayLike | Sequence[Configuration] | Sizes) -> Layout:
         """The layout of configurations, encoded rows (n, d), or columns of raw sizes."""
-        return Layout.of(self.setting, sizes_of(self.instance, X))
+        return Layout.of(self.resolved, sizes_of(self.instance, X))
 
     def predict(self, X: npt.ArrayLike | Sequence[Configuration] | Sizes) -> Prediction:
         """Step time, memory and P(OOM), with uncertainty."""
@@ -109,16 +108,6 @@ class CostModel:
             self._p_failure(x, log_peak, memory_variance),
         )
 
-    def log_throughput(
-        self, X: npt.ArrayLike | Sequence[Configuration] | Sizes
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean log throughput (n,) and its derivatives (n, k) by the log-coefficients.
-
-        With S = `calibration.time.covariance`, J S J^T is the prior covariance of a surrogate.
-        """
-        log_time, jacobian = log_sum(time_features(self.layout(X)), self.calibration.time.mean)
-        return -log_time, -jacobian
-
     def point(
         self, X: npt.ArrayLike | Sequence[Configuration] | Sizes
     ) -> tuple[FloatArray, FloatArray]:
@@ -128,7 +117,7 @@ class CostModel:
         time, memory = np.empty(n), np.empty(n)
         for start in range(0, n, _BLOCK):
             block = slice(start, start + _BLOCK)
-            x = Layout.of(self.setting, _part(sizes, block))
+            x = Layout.of(self.resolved, _part(sizes, block))
             time[block] = 0.0
             for term, coefficient in zip(
                 TIME_TERMS, np.exp(self.calibration.time.mean), strict=True
@@ -148,7 +137,7 @@ class CostModel:
             configuration,
             {t.name: float(s) for t, s in zip(TIME_TERMS, time, strict=True)},
             {t.name: float(g) for t, g in zip(MEMORY_TERMS, memory * coefficients, strict=True)},
-            self.setting.capacity_gb,
+            self.resolved.capacity_gb,
             float(prediction.log_time_std[0]),
             float(prediction.log_memory_std[0]),
             float(prediction.p_oom[0]),
@@ -162,10 +151,12 @@ class CostModel:
         return log_peak, belief.variance(jacobian) + belief.scatter**2
 
     def _p_failure(self, x: Layout, log_peak: FloatArray, variance: FloatArray) -> FloatArray:
-        c = self.calibration
-        log_capacity = np.log(np.full(len(x), self.setting.capacity_gb))
-        of_memory = oom_probability(log_peak, variance, log_capacity, c.usable, c.usable_log_std)
-        hazard = expit(crash_features(x) @ c.crash.mean)
+        failures = self.calibration.failures
+        log_capacity = np.log(np.full(len(x), self.resolved.capacity_gb))
+        of_memory = oom_probability(
+            log_peak, variance, log_capacity, failures.usable, failures.usable_log_std
+        )
+        hazard = expit(crash_features(x) @ failures.crash.mean)
         return of_memory + (1.0 - of_memory) * hazard
 
 

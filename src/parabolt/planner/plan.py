@@ -135,7 +135,7 @@ def make_plan(
         model = CostModel(instance, model.calibration.fit(trials))
     sizes = enumerate_lattice(dict(instance.levels), plan_rules(instance))
     step_time_s, peak_gb = model.point(_columns(sizes))
-    fits = peak_gb <= model.setting.capacity_gb
+    fits = peak_gb <= model.resolved.capacity_gb
     order = np.argsort(np.where(fits, step_time_s, np.inf), kind="stable")[: int(fits.sum())]
     shortlist = sizes[order[: _SHORTLIST * n_best]]
     prediction = model.predict(_columns(shortlist))
@@ -180,7 +180,7 @@ def _entry(
         throughput,
         float(low[row]),
         float(high[row]),
-        throughput * model.setting.tokens,
+        throughput * model.resolved.tokens,
         float(prediction.peak_memory_gb[row]),
         float(prediction.p_oom[row]),
         model.explain(configuration),

@@ -98,8 +98,9 @@ def _draw(instance: Instance, rng: np.random.Generator, effects: Effects) -> Tab
     seconds = prediction.step_time_s * slowdown * (1.0 + (effects.slow_factor - 1.0) * slow)
     peak_gb = prediction.peak_memory_gb
     lost = 1.0 + rng.exponential(effects.fragmentation, n)
-    usable_gb = model.calibration.usable * instance.cluster.memory_gb
-    hazard = expit(crash_features(model.layout(space.encoded)) @ model.calibration.crash.mean)
+    failures = model.calibration.failures
+    usable_gb = failures.usable * instance.cluster.memory_gb
+    hazard = expit(crash_features(model.layout(space.encoded)) @ failures.crash.mean)
     is_ok = (peak_gb * lost <= usable_gb) & (rng.random(n) >= hazard)
     spread = effects.noise * np.sqrt(_N_STEPS) * rng.gamma(4.0, 0.25, n)
     return Table(
@@ -123,12 +124,11 @@ def hidden_machine(rng: np.random.Generator, scale: float = 1.0) -> Calibration:
         drawn: FloatArray = mean + scale * np.sqrt(np.diag(covariance)) * normal
         return drawn
 
-    return replace(
-        start,
-        time=replace(start.time, mean=draw(start.time.mean, start.time.covariance)),
-        memory=replace(start.memory, mean=draw(start.memory.mean, start.memory.covariance)),
-        crash=replace(start.crash, mean=draw(start.crash.mean, 0.25 * start.crash.covariance)),
-    )
+    time = replace(start.time, mean=draw(start.time.mean, start.time.covariance))
+    memory = replace(start.memory, mean=draw(start.memory.mean, start.memory.covariance))
+    crash = start.failures.crash
+    crash = replace(crash, mean=draw(crash.mean, 0.25 * crash.covariance))
+    return replace(start, time=time, memory=memory, failures=replace(start.failures, crash=crash))
 
 
 def _per_family(instance: Instance, encoded: FloatArray, rng: np.random.Generator) -> FloatArray:

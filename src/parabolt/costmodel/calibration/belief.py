@@ -27,7 +27,7 @@ _MAX_STEPS, _MAX_STEP, _TOLERANCE = 40, 1.0, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Belief:
+class CoefficientBelief:
     """A Gaussian over coefficients (or their logarithms), and the scatter of data about the model.
 
     Attributes:
@@ -53,7 +53,7 @@ class Belief:
         """Standard deviation of the normal with the same central 90 % as data about the model."""
         return _NORMAL_WIDTH * self.sigma
 
-    def widened(self, std: FloatArray) -> Belief:
+    def widened(self, std: FloatArray) -> CoefficientBelief:
         """The belief with independent variances std^2, (k,), added."""
         return replace(self, covariance=self.covariance + np.diag(std**2))
 
@@ -78,7 +78,9 @@ class Residuals:
     loss: float
 
 
-def update(belief: Belief, residuals: Callable[[FloatArray, float], Residuals]) -> Belief:
+def update(
+    belief: CoefficientBelief, residuals: Callable[[FloatArray, float], Residuals]
+) -> CoefficientBelief:
     """The belief after data: the mode, and the inverse curvature there.
 
     Levenberg-Marquardt on the Student-t loss with the Gaussian prior; sigma is then re-estimated
@@ -95,11 +97,11 @@ def update(belief: Belief, residuals: Callable[[FloatArray, float], Residuals]) 
     z, sigma = belief.mean, belief.sigma
     curvature = precision
     for _ in range(3):
-        z, curvature, found = _mode(belief.mean, precision, z, sigma, residuals)
-        weights = _weights(found.values, sigma)
-        total = _SIGMA_WEIGHT * belief.sigma**2 + (weights * found.values**2).sum()
+        z, curvature, at_mode = _mode(belief.mean, precision, z, sigma, residuals)
+        weights = _weights(at_mode.values, sigma)
+        total = _SIGMA_WEIGHT * belief.sigma**2 + (weights * at_mode.values**2).sum()
         n_fitted = len(z) - float(np.trace(np.linalg.solve(curvature, precision)))
-        n_free = max(len(found.values) - n_fitted, 0.0)
+        n_free = max(len(at_mode.values) - n_fitted, 0.0)
         estimate = float(np.sqrt(total / (_SIGMA_WEIGHT + n_free)))
         if abs(np.log(estimate / sigma)) < 0.02:
             break
@@ -119,9 +121,9 @@ def _mode(
     residuals: Callable[[FloatArray, float], Residuals],
 ) -> tuple[FloatArray, FloatArray, Residuals]:
     damping = 1e-3
-    found = residuals(z, sigma)
-    loss = _loss(z - mean, precision, sigma, found)
-    curvature, gradient = _quadratic(z - mean, precision, sigma, found)
+    at_z = residuals(z, sigma)
+    loss = _loss(z - mean, precision, sigma, at_z)
+    curvature, gradient = _quadratic(z - mean, precision, sigma, at_z)
     for _ in range(_MAX_STEPS):
         damped = curvature + damping * np.diag(np.diag(curvature))
         step = cho_solve(cho_factor(damped), gradient)
@@ -133,12 +135,12 @@ def _mode(
             if damping > 1e8:
                 break
             continue
-        gain, z, found, loss = loss - tried_loss, z + step, tried, tried_loss
+        gain, z, at_z, loss = loss - tried_loss, z + step, tried, tried_loss
         damping = max(damping / 5.0, 1e-9)
-        curvature, gradient = _quadratic(z - mean, precision, sigma, found)
+        curvature, gradient = _quadratic(z - mean, precision, sigma, at_z)
         if gain < _TOLERANCE * (1.0 + abs(loss)):
             break
-    return z, curvature, found
+    return z, curvature, at_z
 
 
 def _weights(values: FloatArray, sigma: float) -> FloatArray:
@@ -147,16 +149,16 @@ def _weights(values: FloatArray, sigma: float) -> FloatArray:
     return weights
 
 
-def _loss(offset: FloatArray, precision: FloatArray, sigma: float, found: Residuals) -> float:
-    squares = (found.values / sigma) ** 2
+def _loss(offset: FloatArray, precision: FloatArray, sigma: float, at_z: Residuals) -> float:
+    squares = (at_z.values / sigma) ** 2
     scatter = 0.5 * (TAILS + 1.0) * np.log1p(squares / TAILS).sum()
-    return float(scatter + 0.5 * offset @ precision @ offset + found.loss)
+    return float(scatter + 0.5 * offset @ precision @ offset + at_z.loss)
 
 
 def _quadratic(
-    offset: FloatArray, precision: FloatArray, sigma: float, found: Residuals
+    offset: FloatArray, precision: FloatArray, sigma: float, at_z: Residuals
 ) -> tuple[FloatArray, FloatArray]:
-    weighted = found.jacobian * (_weights(found.values, sigma) / sigma**2)[:, None]
-    curvature = weighted.T @ found.jacobian + precision + found.curvature
-    gradient = weighted.T @ found.values - precision @ offset + found.gradient
+    weighted = at_z.jacobian * (_weights(at_z.values, sigma) / sigma**2)[:, None]
+    curvature = weighted.T @ at_z.jacobian + precision + at_z.curvature
+    gradient = weighted.T @ at_z.values - precision @ offset + at_z.gradient
     return curvature, gradient

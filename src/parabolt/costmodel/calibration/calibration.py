@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parabolt.costmodel.calibration.belief import Belief, update
-from parabolt.costmodel.calibration.evidence import Evidence, Trials, pooled
-from parabolt.costmodel.calibration.failure import fit_failures
+from parabolt.costmodel.calibration.belief import CoefficientBelief, update
+from parabolt.costmodel.calibration.evidence import Evidence, StackedTrials
+from parabolt.costmodel.calibration.failure import FailureBelief, fit_failures
 from parabolt.costmodel.calibration.likelihood import memory_residuals, time_residuals
 from parabolt.costmodel.step_time import TIME_TERMS
 from parabolt.costmodel.terms.crash import CRASH_FEATURES, PRIOR_LOG_ODDS, PRIOR_STD
@@ -40,35 +40,31 @@ class Calibration:
     Attributes:
         time: Logarithms of the coefficients of `TIME_TERMS`.
         memory: Logarithms of the coefficients of `MEMORY_TERMS`.
-        crash: Weights of `CRASH_FEATURES`; its sigma means nothing.
-        usable: Median share of a GPU's memory that a run can use.
-        usable_log_std: Standard deviation of its logarithm.
+        failures: Usable memory, and the hazard of crashes.
         n_trials: Trials that were used.
         instances: Names of the instances they were run on.
     """
 
-    time: Belief
-    memory: Belief
-    crash: Belief
-    usable: float
-    usable_log_std: float
+    time: CoefficientBelief
+    memory: CoefficientBelief
+    failures: FailureBelief
     n_trials: int = 0
     instances: tuple[str, ...] = ()
 
     @classmethod
     def prior(cls) -> Calibration:
         """The belief before any trial: specifications with honest doubts."""
-        crash_mean = np.zeros(len(CRASH_FEATURES))
+        n = len(CRASH_FEATURES)
+        crash_mean = np.zeros(n)
         crash_mean[0] = PRIOR_LOG_ODDS
+        crash = CoefficientBelief(CRASH_FEATURES, crash_mean, PRIOR_STD**2 * np.eye(n), 1.0)
         return cls(
             _of_terms(TIME_TERMS, _TIME_SIGMA),
             _of_terms(MEMORY_TERMS, _MEMORY_SIGMA),
-            Belief(CRASH_FEATURES, crash_mean, PRIOR_STD**2 * np.eye(len(CRASH_FEATURES)), 1.0),
-            _USABLE,
-            _USABLE_LOG_STD,
+            FailureBelief(_USABLE, _USABLE_LOG_STD, crash),
         )
 
-    def fit(self, evidence: Evidence | Sequence[Evidence] | Trials) -> Calibration:
+    def fit(self, evidence: Evidence | Sequence[Evidence] | StackedTrials) -> Calibration:
         """The belief after trials, this one being the prior.
 
         Trials of several instances may be pooled. Only measured and simulated figures are used;
@@ -76,21 +72,17 @@ class Calibration:
         out-of-memory trial says that the peak exceeds what is usable, or that the run crashed.
 
         Args:
-            evidence: Trials of one instance, or of several; or what `pooled` made of them.
+            evidence: Trials of one instance, or of several.
         """
         if isinstance(evidence, Evidence):
             evidence = [evidence]
-        trials = evidence if isinstance(evidence, Trials) else pooled(list(evidence))
-        time = update(self.time, time_residuals(trials))
-        failure = fit_failures(self, trials)
-        memory = update(self.memory, memory_residuals(trials, failure))
-        failure = fit_failures(replace(self, memory=memory), trials)
+        trials = evidence if isinstance(evidence, StackedTrials) else StackedTrials.of(evidence)
+        failures, blame = fit_failures(self.failures, self.memory, trials)
+        memory = update(self.memory, memory_residuals(trials, failures.usable, blame))
         return Calibration(
-            time,
+            update(self.time, time_residuals(trials)),
             memory,
-            failure.crash,
-            failure.usable,
-            failure.usable_log_std,
+            fit_failures(self.failures, memory, trials)[0],
             self.n_trials + len(trials),
             tuple(sorted({*self.instances, *trials.instances})),
         )
@@ -104,23 +96,26 @@ class Calibration:
         """
         start = Calibration.prior()
 
-        def widen(belief: Belief, first: Belief) -> Belief:
+        def widen(belief: CoefficientBelief, first: CoefficientBelief) -> CoefficientBelief:
             return replace(
                 belief.widened(share * np.sqrt(np.diag(first.covariance))),
                 sigma=max(belief.sigma, first.sigma),
             )
 
+        usable_log_std = np.hypot(
+            self.failures.usable_log_std, share * start.failures.usable_log_std
+        )
+        crash = widen(self.failures.crash, start.failures.crash)
         return replace(
             self,
             time=widen(self.time, start.time),
             memory=widen(self.memory, start.memory),
-            crash=widen(self.crash, start.crash),
-            usable_log_std=float(np.hypot(self.usable_log_std, share * start.usable_log_std)),
+            failures=replace(self.failures, usable_log_std=float(usable_log_std), crash=crash),
         )
 
 
-def _of_terms(terms: Sequence[Term], sigma: float) -> Belief:
-    return Belief(
+def _of_terms(terms: Sequence[Term], sigma: float) -> CoefficientBelief:
+    return CoefficientBelief(
         tuple(term.name for term in terms),
         np.log([term.coefficient for term in terms]),
         np.diag([term.log_std**2 for term in terms]),

@@ -4,40 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parabolt.costmodel.layout import Layout
-from parabolt.costmodel.setting import Setting
+from parabolt.costmodel.layout import Layout, sizes_of
+from parabolt.costmodel.resolved_instance import ResolvedInstance
 from parabolt.costmodel.step_time import time_features
 from parabolt.costmodel.terms.crash import crash_features
 from parabolt.costmodel.terms.memory import last_stage_shares, memory_features
 from parabolt.errors import ObservationError
 from parabolt.outcome import SOURCES, Source
-from parabolt.space.configuration import Configuration, are_configurations
-from parabolt.space.knobs import KNOBS
-from parabolt.space.rules import Sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
     from parabolt.instances.specs import Instance
     from parabolt.outcome import BoolArray, CodeArray, FloatArray, IntArray, Outcomes
+    from parabolt.space.configuration import Configuration
+    from parabolt.space.rules import Sizes
 
 #: Sources that stand for a run; the others are guesses.
 _RUNS = [SOURCES.index(Source.MEASURED), SOURCES.index(Source.SIMULATED)]
-
-
-def sizes_of(instance: Instance, X: npt.ArrayLike | Sequence[Configuration] | Sizes) -> Any:
-    """Raw sizes as columns (n,) of configurations, encoded rows (n, d), or columns already."""
-    if isinstance(X, Sizes):
-        return X
-    if are_configurations(X):
-        return Sizes({k: np.array([getattr(c, k) for c in X], dtype=np.int64) for k in KNOBS})
-    return instance.encoding.sizes(instance.encoding.whole_levels(np.asarray(X)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +57,12 @@ class Evidence:
     @cached_property
     def layout(self) -> Layout:
         """The layout of the configurations."""
-        return Layout.of(Setting.of(self.instance), sizes_of(self.instance, self.configurations))
+        sizes = sizes_of(self.instance, self.configurations)
+        return Layout.of(ResolvedInstance.of(self.instance), sizes)
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
+class StackedTrials:
     """Trials of several instances, stacked; arrays over all n of them.
 
     Attributes:
@@ -101,40 +92,43 @@ class Trials:
     def __len__(self) -> int:
         return len(self.step_time_s)
 
-    def take(self, rows: IntArray) -> Trials:
+    def take(self, rows: IntArray) -> StackedTrials:
         """The trials at `rows` (m,), in that order; the instances are not narrowed."""
         arrays = [getattr(self, field.name)[rows] for field in fields(self)[1:]]
-        return Trials(self.instances, *arrays)
+        return StackedTrials(self.instances, *arrays)
+
+    @classmethod
+    def of(cls, items: Sequence[Evidence]) -> StackedTrials:
+        """The trials of all items."""
+        layouts, outcomes = [item.layout for item in items], [item.outcomes for item in items]
+
+        def runs_only(figure: str, source: str) -> FloatArray:
+            parts = [_runs_only(getattr(o, figure), getattr(o, source)) for o in outcomes]
+            return np.concatenate(parts)
+
+        def of_layouts(columns: Callable[[Layout], FloatArray]) -> FloatArray:
+            return np.concatenate([columns(x) for x in layouts])
+
+        throughput = runs_only("throughput", "throughput_source")
+        peak = runs_only("peak_memory_gb", "memory_source")
+        margin = runs_only("memory_margin", "memory_source")
+        capacity = of_layouts(lambda x: np.full(len(x), x.instance.capacity_gb))
+        peak = np.where(np.isfinite(peak), peak, capacity * (1.0 + margin))
+        is_ok = np.concatenate([o.is_feasible for o in outcomes])
+        is_timed = np.concatenate([o.is_timed for o in outcomes]) & (throughput > 0.0)
+        return cls(
+            tuple(sorted({item.instance.name for item in items if len(item.outcomes)})),
+            of_layouts(time_features),
+            of_layouts(memory_features),
+            of_layouts(last_stage_shares),
+            of_layouts(crash_features),
+            np.where(is_timed, 1.0 / np.where(throughput > 0.0, throughput, 1.0), np.nan),
+            np.where(is_ok & np.isfinite(peak) & (peak > 0.0), peak, np.nan),
+            capacity,
+            is_ok,
+            np.concatenate([o.is_oom for o in outcomes]),
+        )
 
 
-def pooled(items: list[Evidence]) -> Trials:
-    """The trials of all parts."""
-    layouts = [item.layout for item in items]
-    outcomes = [item.outcomes for item in items]
-    throughput = _stack([_run_only(o.throughput, o.throughput_source) for o in outcomes])
-    peak = _stack([_run_only(o.peak_memory_gb, o.memory_source) for o in outcomes])
-    margin = _stack([_run_only(o.memory_margin, o.memory_source) for o in outcomes])
-    capacity = _stack([np.full(len(x), x.setting.capacity_gb) for x in layouts])
-    is_ok = _stack([o.is_feasible for o in outcomes])
-    is_timed = _stack([o.is_timed for o in outcomes]) & (throughput > 0.0)
-    peak = np.where(np.isfinite(peak), peak, capacity * (1.0 + margin))
-    return Trials(
-        tuple(sorted({item.instance.name for item in items if len(item.outcomes)})),
-        np.concatenate([time_features(x) for x in layouts]),
-        np.concatenate([memory_features(x) for x in layouts]),
-        np.concatenate([last_stage_shares(x) for x in layouts]),
-        np.concatenate([crash_features(x) for x in layouts]),
-        np.where(is_timed, 1.0 / np.where(throughput > 0.0, throughput, 1.0), np.nan),
-        np.where(is_ok & np.isfinite(peak) & (peak > 0.0), peak, np.nan),
-        capacity,
-        is_ok,
-        _stack([o.is_oom for o in outcomes]),
-    )
-
-
-def _run_only(values: FloatArray, sources: CodeArray) -> FloatArray:
+def _runs_only(values: FloatArray, sources: CodeArray) -> FloatArray:
     return np.where(np.isin(sources, _RUNS), values, np.nan)
-
-
-def _stack(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    return np.concatenate(parts)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit, ndtr
 
-from parabolt.costmodel.calibration.likelihood import log_sum
 from parabolt.costmodel.terms.memory import active_features
+from parabolt.costmodel.terms.term import log_sum
 
 if TYPE_CHECKING:
-    from parabolt.costmodel.calibration.belief import Belief
-    from parabolt.costmodel.calibration.calibration import Calibration
-    from parabolt.costmodel.calibration.evidence import Trials
+    from parabolt.costmodel.calibration.belief import CoefficientBelief
+    from parabolt.costmodel.calibration.evidence import StackedTrials
     from parabolt.outcome import FloatArray
 
 #: Doubt about a measured peak when it is compared with what is usable.
@@ -24,20 +23,18 @@ _MAX_STEPS, _TOLERANCE, _TINY = 30, 1e-6, 1e-300
 
 
 @dataclass(frozen=True, eq=False)
-class Failure:
-    """What trials say about failures.
+class FailureBelief:
+    """Why runs die.
 
     Attributes:
-        usable: Share of a GPU's memory that a run can use.
+        usable: Median share of a GPU's memory that a run can use.
         usable_log_std: Standard deviation of its logarithm.
-        crash: Belief about the crash hazard.
-        blame_memory: Probability (n,) that memory was what a failed trial died of.
+        crash: Weights of `CRASH_FEATURES`; its sigma means nothing.
     """
 
     usable: float
     usable_log_std: float
-    crash: Belief
-    blame_memory: FloatArray
+    crash: CoefficientBelief
 
 
 def oom_probability(
@@ -53,20 +50,25 @@ def oom_probability(
     return probability
 
 
-def fit_failures(prior: Calibration, trials: Trials) -> Failure:
-    """Usable memory and crash hazard after trials, given the belief about memory.
+def fit_failures(
+    prior: FailureBelief, memory: CoefficientBelief, trials: StackedTrials
+) -> tuple[FailureBelief, FloatArray]:
+    """Usable memory and crash hazard after trials.
 
     The usable share is found on a grid, the hazard by Newton's method; twice in turn, as each
     explains failures that the other need not.
 
     Args:
-        prior: Belief before; its memory may be calibrated already.
+        prior: Belief before.
+        memory: Belief about the coefficients of memory, calibrated already or not.
         trials: The trials; crashes and timeouts say nothing here.
+
+    Returns:
+        The belief after, and the probability (n,) that memory was what a failed trial died of.
     """
-    belief = prior.memory
-    active = active_features(trials.memory, np.exp(belief.mean), trials.last_shares)
-    log_peak, jacobian = log_sum(active, belief.mean)
-    variance = belief.variance(jacobian) + belief.sigma**2
+    active = active_features(trials.memory, np.exp(memory.mean), trials.last_shares)
+    log_peak, jacobian = log_sum(active, memory.mean)
+    variance = memory.variance(jacobian) + memory.sigma**2
     known = np.isfinite(trials.peak_memory_gb)
     log_peak = np.where(known, np.log(np.where(known, trials.peak_memory_gb, 1.0)), log_peak)
     variance = np.where(known, _PEAK_LOG_STD**2, variance)
@@ -79,11 +81,16 @@ def fit_failures(prior: Calibration, trials: Trials) -> Failure:
         crash = _hazard(prior.crash, trials, by_memory)
     hazard = expit(trials.crash @ crash.mean)
     either = by_memory + (1.0 - by_memory) * hazard
-    return Failure(float(np.exp(log_usable)), log_std, crash, by_memory / (either + _TINY))
+    after = FailureBelief(float(np.exp(log_usable)), log_std, crash)
+    return after, by_memory / (either + _TINY)
 
 
 def _usable(
-    prior: Calibration, trials: Trials, excess: FloatArray, spread: FloatArray, hazard: FloatArray
+    prior: FailureBelief,
+    trials: StackedTrials,
+    excess: FloatArray,
+    spread: FloatArray,
+    hazard: FloatArray,
 ) -> tuple[float, float]:
     """Mean and standard deviation of the log usable share, on a grid of three prior sigmas."""
     offsets = _GRID * prior.usable_log_std
@@ -101,7 +108,9 @@ def _usable(
     return mean, float(np.sqrt(variance))
 
 
-def _hazard(prior: Belief, trials: Trials, by_memory: FloatArray) -> Belief:
+def _hazard(
+    prior: CoefficientBelief, trials: StackedTrials, by_memory: FloatArray
+) -> CoefficientBelief:
     """Posterior mode of the logistic weights, by Newton's method with expected curvature."""
     used = trials.is_ok | trials.is_oom
     X, ok, memory = trials.crash[used], trials.is_ok[used], by_memory[used]

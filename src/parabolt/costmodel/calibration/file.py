@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parabolt.costmodel.calibration.belief import Belief
+from parabolt.costmodel.calibration.belief import CoefficientBelief
 from parabolt.costmodel.calibration.calibration import Calibration
+from parabolt.costmodel.calibration.failure import FailureBelief
 from parabolt.errors import TableError
 
 if TYPE_CHECKING:
     import os
 
 _FORMAT = 1
-_PARTS = ("time", "memory", "crash")
 
 
 def save_calibration(calibration: Calibration, path: str | os.PathLike[str]) -> None:
@@ -28,11 +28,10 @@ def save_calibration(calibration: Calibration, path: str | os.PathLike[str]) -> 
         f"format = {_FORMAT}",
         f"n_trials = {calibration.n_trials}",
         f"instances = {json.dumps(list(calibration.instances))}",
-        f"usable = {calibration.usable!r}",
-        f"usable_log_std = {calibration.usable_log_std!r}",
+        f"usable = {calibration.failures.usable!r}",
+        f"usable_log_std = {calibration.failures.usable_log_std!r}",
     ]
-    for part in _PARTS:
-        belief: Belief = getattr(calibration, part)
+    for part, belief in _beliefs(calibration).items():
         lines += ["", f"[{part}]", f"sigma = {belief.sigma!r}"]
         lines.append(f"names = {json.dumps(list(belief.names))}")
         if part != "crash":
@@ -46,8 +45,11 @@ def save_calibration(calibration: Calibration, path: str | os.PathLike[str]) -> 
 def load_calibration(path: str | os.PathLike[str]) -> Calibration:
     """Reads a calibration; the inverse of `save_calibration`.
 
+    A coefficient that the file doesn't have, as it was written before the term was there, is what
+    specifications say.
+
     Raises:
-        TableError: If the file can't be read, is of another format, or of another model's terms.
+        TableError: If the file can't be read, is of another format, or has unknown coefficients.
     """
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -55,13 +57,16 @@ def load_calibration(path: str | os.PathLike[str]) -> Calibration:
         raise TableError(f"cannot read calibration {path}: {error}") from error
     if document.get("format") != _FORMAT:
         raise TableError(f"{path}: expected format {_FORMAT}, got {document.get('format')!r}")
-    start = Calibration.prior()
     try:
-        beliefs = {part: _belief(document[part], getattr(start, part)) for part in _PARTS}
+        beliefs = {
+            part: _belief(document[part], prior)
+            for part, prior in _beliefs(Calibration.prior()).items()
+        }
+        usable, log_std = _positive(document["usable"]), _positive(document["usable_log_std"])
         return Calibration(
-            **beliefs,
-            usable=_positive(document["usable"]),
-            usable_log_std=_positive(document["usable_log_std"]),
+            beliefs["time"],
+            beliefs["memory"],
+            FailureBelief(usable, log_std, beliefs["crash"]),
             n_trials=int(document["n_trials"]),
             instances=tuple(map(str, document["instances"])),
         )
@@ -71,18 +76,28 @@ def load_calibration(path: str | os.PathLike[str]) -> Calibration:
         raise TableError(f"{path}: {error}") from error
 
 
-def _belief(table: dict[str, Any], like: Belief) -> Belief:
-    if tuple(table["names"]) != like.names:
-        raise ValueError(f"expected coefficients {list(like.names)}, got {table['names']}")
-    mean = np.array(table["mean"], dtype=np.float64)
-    covariance = np.array(table["covariance"], dtype=np.float64)
-    k = len(like.names)
-    if mean.shape != (k,) or covariance.shape != (k, k):
-        raise ValueError(f"expected {k} means and {k} x {k} covariances, got {covariance.shape}")
+def _beliefs(calibration: Calibration) -> dict[str, CoefficientBelief]:
+    crash = calibration.failures.crash
+    return {"time": calibration.time, "memory": calibration.memory, "crash": crash}
+
+
+def _belief(table: dict[str, Any], prior: CoefficientBelief) -> CoefficientBelief:
+    """The belief that a table describes, within the coefficients of `prior`."""
+    names = list(map(str, table["names"]))
+    if wrong := [n for n in names if n not in prior.names or names.count(n) > 1]:
+        raise ValueError(f"expected coefficients among {list(prior.names)}, got {wrong}")
+    stated = np.array(table["mean"], dtype=np.float64)
+    covariances = np.array(table["covariance"], dtype=np.float64)
+    k = len(names)
+    if stated.shape != (k,) or covariances.shape != (k, k):
+        raise ValueError(f"expected {k} means and {k} x {k} covariances, got {len(stated)} means")
+    at = [prior.names.index(name) for name in names]
+    mean, covariance = prior.mean.copy(), prior.covariance.copy()
+    mean[at], covariance[np.ix_(at, at)] = stated, covariances
     is_proper = np.isfinite(mean).all() and np.isfinite(covariance).all()
     if not is_proper or np.linalg.eigvalsh(covariance).min() <= 0.0:
         raise ValueError("expected finite means and a positive definite covariance, got neither")
-    return Belief(like.names, mean, covariance, _positive(table["sigma"]))
+    return CoefficientBelief(prior.names, mean, covariance, _positive(table["sigma"]))
 
 
 def _positive(number: Any) -> float:

@@ -9,33 +9,18 @@ from scipy.special import log_ndtr
 
 from parabolt.costmodel.calibration.belief import Residuals
 from parabolt.costmodel.terms.memory import active_features
+from parabolt.costmodel.terms.term import log_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from parabolt.costmodel.calibration.evidence import Trials
-    from parabolt.costmodel.calibration.failure import Failure
+    from parabolt.costmodel.calibration.evidence import StackedTrials
     from parabolt.outcome import FloatArray
 
 _LOG_SQRT_2_PI = 0.5 * np.log(2.0 * np.pi)
 
 
-def log_sum(features: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Logarithm of the sum of terms, and its derivatives by the log-coefficients.
-
-    Args:
-        features: Terms (n, k).
-        z: Log-coefficients (k,).
-
-    Returns:
-        log(features exp(z)) (n,), and (n, k) the share of each term in the sum.
-    """
-    parts = features * np.exp(z)
-    total = parts.sum(axis=1)
-    return np.log(total), parts / total[:, None]
-
-
-def time_residuals(trials: Trials) -> Callable[[FloatArray, float], Residuals]:
+def time_residuals(trials: StackedTrials) -> Callable[[FloatArray, float], Residuals]:
     """Residuals of measured log step times."""
     measured = np.isfinite(trials.step_time_s)
     features, target = trials.time[measured], np.log(trials.step_time_s[measured])
@@ -49,17 +34,24 @@ def time_residuals(trials: Trials) -> Callable[[FloatArray, float], Residuals]:
     return residuals
 
 
-def memory_residuals(trials: Trials, failure: Failure) -> Callable[[FloatArray, float], Residuals]:
+def memory_residuals(
+    trials: StackedTrials, usable: float, blame_memory: FloatArray
+) -> Callable[[FloatArray, float], Residuals]:
     """Residuals of measured log peaks, and out-of-memory trials as censored peaks.
 
     An out-of-memory trial contributes log Phi((log peak - log usable memory) / sigma), weighted by
     the probability that memory was what it died of.
+
+    Args:
+        trials: The trials.
+        usable: Share of a GPU's memory that a run can use.
+        blame_memory: Probability (n,) that memory was what a failed trial died of.
     """
     measured = np.isfinite(trials.peak_memory_gb)
     target = np.log(trials.peak_memory_gb[measured])
     oom = trials.is_oom
-    limit = np.log(failure.usable * trials.capacity_gb[oom])
-    blame = failure.blame_memory[oom]
+    limit = np.log(usable * trials.capacity_gb[oom])
+    blame = blame_memory[oom]
 
     def residuals(z: FloatArray, sigma: float) -> Residuals:
         active = active_features(trials.memory, np.exp(z), trials.last_shares)

@@ -9,13 +9,13 @@ import numpy as np
 
 from parabolt.costmodel.calibration.belief import TAILS
 from parabolt.costmodel.calibration.calibration import Calibration
-from parabolt.costmodel.calibration.evidence import Evidence, pooled
-from parabolt.costmodel.calibration.likelihood import log_sum
+from parabolt.costmodel.calibration.evidence import Evidence, StackedTrials
 from parabolt.costmodel.terms.memory import active_features
+from parabolt.costmodel.terms.term import log_sum
 from parabolt.errors import InstanceError
 
 if TYPE_CHECKING:
-    from parabolt.costmodel.calibration.belief import Belief
+    from parabolt.costmodel.calibration.belief import CoefficientBelief
     from parabolt.outcome import FloatArray
 
 #: Powers of two that the stated product may be off by, either way.
@@ -56,7 +56,7 @@ def _with_tokens(evidence: Evidence, tokens: int) -> Evidence:
 
 def _misfit(evidence: Evidence) -> float:
     """Negative log-evidence of the trials."""
-    trials = pooled([evidence])
+    trials = StackedTrials.of([evidence])
     if not trials.is_ok.any():
         raise InstanceError("expected a finished trial to infer tokens from, got none")
     start = Calibration.prior()
@@ -68,7 +68,10 @@ def _misfit(evidence: Evidence) -> float:
 
 
 def _surprise(
-    prior: Belief, posterior: Belief, features: FloatArray, measured: FloatArray
+    prior: CoefficientBelief,
+    posterior: CoefficientBelief,
+    features: FloatArray,
+    measured: FloatArray,
 ) -> float:
     """Negative log-evidence of measured figures, by Laplace's approximation; constants left out."""
     known = np.isfinite(measured)

@@ -30,7 +30,7 @@ def _layer_collectives(x: Layout) -> FloatArray:
     Forward and backward each have two (arXiv 1909.08053, section 3); recomputation repeats the
     forward ones. Idle ranks wait for the stages before them, hence the bubble.
     """
-    return 2.0 * (x.setting.forward_passes - 1.0) * x.stage_layers * (1.0 + x.bubble)
+    return 2.0 * (x.instance.forward_passes - 1.0) * x.stage_layers * (1.0 + x.bubble)
 
 
 def tensor_bandwidth(x: Layout) -> FloatArray:
@@ -39,7 +39,7 @@ def tensor_bandwidth(x: Layout) -> FloatArray:
     With sequence parallelism it is a reduce-scatter and an all-gather of the same volume
     (arXiv 2205.05198, section 4.2.2).
     """
-    volume = x.rank_tokens * x.setting.hidden * _ACTIVATION_BYTES
+    volume = x.rank_tokens * x.instance.hidden * _ACTIVATION_BYTES
     ones = np.ones_like(x.tp)
     ring = 2.0 * (x.tp - 1.0) / x.tp * volume / x.bandwidth(ones, x.tp)
     return _layer_collectives(x) * ring
@@ -52,12 +52,12 @@ def tensor_sync(x: Layout) -> FloatArray:
 
 def _context_steps(x: Layout) -> FloatArray:
     """Steps of ring attention (arXiv 2310.01889): cp - 1 per layer and pass."""
-    return (x.cp - 1.0) * x.setting.forward_passes * x.stage_layers * (1.0 + x.bubble)
+    return (x.cp - 1.0) * x.instance.forward_passes * x.stage_layers * (1.0 + x.bubble)
 
 
 def context_bandwidth(x: Layout) -> FloatArray:
     """Keys and values handed round: (cp - 1) steps of t 2 kv / tp x 2 bytes over a link."""
-    s = x.setting
+    s = x.instance
     volume = x.rank_tokens * 2.0 * s.kv / x.tp * _ACTIVATION_BYTES
     link = np.where(
         x.is_across(x.tp, x.cp),
@@ -94,7 +94,7 @@ def pipeline_bandwidth(x: Layout) -> FloatArray:
 
     Without sequence parallelism every tensor rank sends the whole activation.
     """
-    s = x.setting
+    s = x.instance
     shares = np.where(x.is_sp, x.tp, 1.0)
     volume = x.micro_tokens * s.hidden * _ACTIVATION_BYTES / shares
     link = np.where(
@@ -121,7 +121,7 @@ def _ring_s_per_byte(x: Layout) -> FloatArray:
 
 def data_bandwidth(x: Layout) -> FloatArray:
     """ZeRO 0: gradients reduced and weights gathered once per iteration, not overlapped."""
-    s = x.setting
+    s = x.instance
     volume = x.stage_parameters * (s.gradient_bytes + s.weight_bytes)
     return np.where(x.is_z0, volume * _ring_s_per_byte(x), 0.0)
 
@@ -131,7 +131,7 @@ def data_skew(x: Layout) -> FloatArray:
 
     The expected maximum of n times with light tails grows with log n.
     """
-    s = x.setting
+    s = x.instance
     flops = s.forward_passes * 2.0 * s.n_layers * s.layer_parameters * s.tokens / s.n_gpus
     return _SKEW * flops / s.hardware.peak_flop_per_s * np.log2(x.n_shards)
 
@@ -142,20 +142,20 @@ def layers_per_bucket(x: Layout) -> FloatArray:
     A bucket closes with the matrix that fills it, so its mean size is the nominal one plus the mean
     overshoot, E[s^2] / 2 E[s] over the matrices' sizes s (renewal theory).
     """
-    s = x.setting
+    s = x.instance
     sizes = np.array(s.layer_matrices, dtype=np.float64)
     overshoot = float((sizes**2).sum() / (2.0 * sizes.sum()))
     return (x.bucket * x.tp + overshoot) / s.layer_parameters
 
 
 def _zero2_reduce(x: Layout) -> FloatArray:
-    volume = x.n_micro * x.setting.gradient_bytes * x.stage_parameters
+    volume = x.n_micro * x.instance.gradient_bytes * x.stage_parameters
     return np.where(x.is_z2, volume * _ring_s_per_byte(x), 0.0)
 
 
 def zero2_bandwidth(x: Layout) -> FloatArray:
     """ZeRO 2: gradients scattered per micro-batch, weights gathered once (arXiv 1910.02054, 7)."""
-    gather = x.setting.weight_bytes * x.stage_parameters * _ring_s_per_byte(x)
+    gather = x.instance.weight_bytes * x.stage_parameters * _ring_s_per_byte(x)
     return _zero2_reduce(x) + np.where(x.is_z2, gather, 0.0)
 
 
@@ -177,7 +177,7 @@ def zero2_buckets(x: Layout) -> FloatArray:
 
 def zero3_bandwidth(x: Layout) -> FloatArray:
     """ZeRO 3: weights gathered for both passes, gradients scattered, per micro-batch."""
-    s = x.setting
+    s = x.instance
     volume = x.n_micro * (2.0 * s.weight_bytes + s.gradient_bytes) * x.stage_parameters
     return np.where(x.is_z3, volume * _ring_s_per_byte(x), 0.0)
 

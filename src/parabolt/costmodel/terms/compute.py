@@ -23,7 +23,7 @@ _ACTIVATION_BYTES = 2
 
 def matmul(x: Layout) -> FloatArray:
     """Matrix products of the layers at peak speed: k 2 P l t / (tp peak) (arXiv 2104.04473)."""
-    s = x.setting
+    s = x.instance
     flops = s.forward_passes * 2.0 * s.layer_parameters * x.stage_layers * x.rank_tokens / x.tp
     return flops / s.hardware.peak_flop_per_s
 
@@ -42,7 +42,7 @@ def attention(x: Layout) -> FloatArray:
     S sequence length, q width of the queries; half of the scores are masked, and the backward pass
     of FlashAttention costs 2.5 forward passes (arXiv 2307.08691, section 4.1).
     """
-    s = x.setting
+    s = x.instance
     flops = 2.0 * s.sequence * s.query * x.stage_layers * x.rank_tokens / x.tp
     return (s.forward_passes + 0.5) * flops / s.hardware.peak_flop_per_s
 
@@ -53,7 +53,7 @@ def attention_scores(x: Layout) -> FloatArray:
     a heads; a pass writes and reads scores, mask, softmax and dropout, 2 bytes each
     (arXiv 2205.05198, section 4.1, counts the same tensors).
     """
-    s = x.setting
+    s = x.instance
     if s.is_attention_fused:
         return np.zeros(len(x))
     scores = s.n_heads * s.sequence * x.stage_layers * x.rank_tokens / x.tp
@@ -63,7 +63,7 @@ def attention_scores(x: Layout) -> FloatArray:
 
 def logits(x: Layout) -> FloatArray:
     """Output projection on the last stage, the heaviest: 6 V h t / (tp peak); never recomputed."""
-    s = x.setting
+    s = x.instance
     return 6.0 * s.embedding_parameters * x.rank_tokens / x.tp / s.hardware.peak_flop_per_s
 
 
@@ -73,7 +73,7 @@ def kernel_io(x: Layout) -> FloatArray:
     Weights are read once per micro-batch and pass; each activation of a layer is written once and
     read once. It is what keeps small matrices from peak speed (roofline model).
     """
-    s = x.setting
+    s = x.instance
     weights = x.n_micro * s.layer_parameters
     widths = 2.0 * s.query + 2.0 * s.kv + (s.n_ffn_inputs + 1.0) * s.ffn
     activations = x.rank_tokens * 2.0 * widths
@@ -86,7 +86,7 @@ def norm_io(x: Layout) -> FloatArray:
 
     Without sequence parallelism every tensor rank does this work in full (arXiv 2205.05198, 4.2.2).
     """
-    s = x.setting
+    s = x.instance
     shares = np.where(x.is_sp, x.tp, 1.0)
     count = s.forward_passes * x.stage_layers * 8.0 * x.rank_tokens * s.hidden / shares
     return _ACTIVATION_BYTES * count / s.hardware.hbm_byte_per_s
@@ -99,7 +99,7 @@ def launch(x: Layout) -> FloatArray:
     Launches run ahead of the GPU, so they matter only where kernels are short: a smooth
     max(0, a - b).
     """
-    passes = x.setting.forward_passes * x.stage_layers * x.n_micro
+    passes = x.instance.forward_passes * x.stage_layers * x.n_micro
     launches = passes * _KERNELS_PER_LAYER * _LAUNCH_S
     return launches**2 / (launches + matmul(x) + kernel_io(x))
 
@@ -111,7 +111,7 @@ def pipeline_bubble(x: Layout) -> FloatArray:
 
 def optimizer(x: Layout) -> FloatArray:
     """Optimizer step: states read and written, gradients read, weights written / (shards HBM)."""
-    s = x.setting
+    s = x.instance
     shards = x.n_shards if s.is_optimizer_sharded else np.where(x.is_z0, 1.0, x.n_shards)
     per_parameter = 2.0 * s.optimizer_bytes + s.gradient_bytes + s.weight_bytes
     return x.stage_parameters / shards * per_parameter / s.hardware.hbm_byte_per_s

@@ -26,19 +26,19 @@ _LOGIT_BYTES = 2 + 4 + 4
 
 def weights(x: Layout) -> FloatArray:
     """Weights that are computed with: P, or P / n under ZeRO 3 (arXiv 1910.02054, 5.3)."""
-    return x.setting.weight_bytes * x.stage_parameters / np.where(x.is_z3, x.n_shards, 1.0)
+    return x.instance.weight_bytes * x.stage_parameters / np.where(x.is_z3, x.n_shards, 1.0)
 
 
 def gradients(x: Layout) -> FloatArray:
     """Gradient buffer: P, or P / n under ZeRO 2 and 3 (arXiv 1910.02054, section 5.2)."""
-    return x.setting.gradient_bytes * x.stage_parameters / np.where(x.is_z0, 1.0, x.n_shards)
+    return x.instance.gradient_bytes * x.stage_parameters / np.where(x.is_z0, 1.0, x.n_shards)
 
 
 def optimizer_states(x: Layout) -> FloatArray:
     """Optimizer states and master weights: P / n (arXiv 1910.02054, section 5.1)."""
-    is_whole = x.is_z0 & (not x.setting.is_optimizer_sharded)
+    is_whole = x.is_z0 & (not x.instance.is_optimizer_sharded)
     shards = np.where(is_whole, 1.0, x.n_shards)
-    return x.setting.optimizer_bytes * x.stage_parameters / shards
+    return x.instance.optimizer_bytes * x.stage_parameters / shards
 
 
 def shard_copies(x: Layout) -> FloatArray:
@@ -48,14 +48,14 @@ def shard_copies(x: Layout) -> FloatArray:
 
 def gathered_weights(x: Layout) -> FloatArray:
     """ZeRO 3: two layers and the embedding tables gathered, as weights and as gradients."""
-    s = x.setting
+    s = x.instance
     gathered = 2.0 * s.layer_parameters + s.n_embeddings * s.embedding_parameters
     return np.where(x.is_z3, 2.0 * s.weight_bytes * gathered / x.tp, 0.0)
 
 
 def bucket_buffers(x: Layout) -> FloatArray:
     """ZeRO 2 and 3: a bucket in flight; one that an embedding table fits into holds it as well."""
-    s = x.setting
+    s = x.instance
     table = s.embedding_parameters / x.tp
     merged = np.where(x.bucket > table, 4.0 * s.weight_bytes * table, 0.0)
     own = np.where(x.is_z2, s.gradient_bytes * np.minimum(x.bucket, x.stage_parameters), 0.0)
@@ -70,7 +70,7 @@ def _sharded_bytes(x: Layout) -> FloatArray:
     output 2 f unless something is recomputed. Fused attention keeps no scores; an unfused one keeps
     5 a S per token.
     """
-    s = x.setting
+    s = x.instance
     widths = 2.0 * s.hidden + 3.0 * s.query + 3.0 * s.kv + s.n_ffn_inputs * s.ffn
     if s.recomputation == "none":
         widths += s.ffn
@@ -81,7 +81,7 @@ def _sharded_bytes(x: Layout) -> FloatArray:
 def _residual_bytes(x: Layout) -> FloatArray:
     """Residual stream of one layer and micro-batch: 4 t h, over tp only where sp is on."""
     shares = np.where(x.is_sp, x.tp, 1.0)
-    return 2.0 * _ACTIVATION_BYTES * x.micro_tokens * x.setting.hidden / shares
+    return 2.0 * _ACTIVATION_BYTES * x.micro_tokens * x.instance.hidden / shares
 
 
 def _in_flight(x: Layout) -> tuple[FloatArray, FloatArray]:
@@ -102,7 +102,7 @@ def _live_layers(x: Layout) -> FloatArray:
 
     All that are in flight; with recomputation only the layer or the chunk that is being recomputed.
     """
-    recomputation = x.setting.recomputation
+    recomputation = x.instance.recomputation
     if recomputation == "layer":
         return np.ones(len(x))
     if recomputation == "chunk":
@@ -122,7 +122,7 @@ def residuals(x: Layout) -> FloatArray:
 
 def _kept_per_pass(x: Layout) -> FloatArray:
     """Inputs that recomputation keeps of one pass through a chunk."""
-    is_layer = x.setting.recomputation == "layer"
+    is_layer = x.instance.recomputation == "layer"
     return x.chunk_layers if is_layer else np.ones(len(x))
 
 
@@ -131,14 +131,14 @@ def checkpoints(x: Layout) -> FloatArray:
 
     All but the one that is being recomputed, whose input `residuals` counts.
     """
-    if x.setting.recomputation == "none":
+    if x.instance.recomputation == "none":
         return np.zeros(len(x))
     return (_in_flight(x)[0] * _kept_per_pass(x) - 1.0) * _residual_bytes(x)
 
 
 def logits(x: Layout) -> FloatArray:
     """Logits of one micro-batch on the last stage: 10 t V / tp."""
-    return _LOGIT_BYTES * x.micro_tokens * x.setting.vocabulary / x.tp
+    return _LOGIT_BYTES * x.micro_tokens * x.instance.vocabulary / x.tp
 
 
 def overhead(x: Layout) -> FloatArray:
@@ -211,7 +211,7 @@ def last_stage_shares(x: Layout) -> FloatArray:
     made again.
     """
     first, last = _in_flight(x)
-    if x.setting.recomputation == "none":
+    if x.instance.recomputation == "none":
         share = last / first
         return np.stack([np.zeros(len(x)), share, share], axis=1)
     kept = _kept_per_pass(x)

@@ -358,7 +358,7 @@ class ParaboltOptimizer(Optimizer):
         for start in range(0, n, _BLOCK):
             block = slice(start, start + _BLOCK)
             step_time_s, memory_gb = model.point(self.space.encoded[block])
-            usable_gb = self._prior.usable * self.space.instance.cluster.memory_gb
+            usable_gb = self._prior.failures.usable * self.space.instance.cluster.memory_gb
             excess = np.maximum(np.log(memory_gb / usable_gb), 0.0)
             score[block] = -np.log(step_time_s) - _EXCESS_COST * excess
         return np.sort(np.argpartition(-score, MAX_CANDIDATES)[:MAX_CANDIDATES])

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
-from parabolt.costmodel.calibration.belief import Belief
-from parabolt.costmodel.calibration.likelihood import log_sum
+from parabolt.costmodel.calibration.belief import CoefficientBelief
+from parabolt.costmodel.terms.term import log_sum
 
 if TYPE_CHECKING:
     from parabolt.outcome import FloatArray, IntArray
@@ -117,7 +117,7 @@ class ThroughputModel:
         self,
         features: FloatArray,
         inputs: FloatArray,
-        belief: Belief,
+        belief: CoefficientBelief,
         *,
         std_median: float = _STD_MEDIAN,
     ) -> None:
@@ -129,7 +129,7 @@ class ThroughputModel:
     @classmethod
     def flat(cls, inputs: FloatArray) -> ThroughputModel:
         """The model that knows no physics: an unknown constant and a residual."""
-        constant = Belief(("constant",), np.zeros(1), _FLAT_LOG_STD**2 * np.eye(1), 1.0)
+        constant = CoefficientBelief(("constant",), np.zeros(1), _FLAT_LOG_STD**2 * np.eye(1), 1.0)
         return cls(np.ones((len(inputs), 1)), inputs, constant, std_median=_FLAT_RESIDUAL_STD)
 
     def posterior(self, at: IntArray, y: FloatArray) -> Posterior:

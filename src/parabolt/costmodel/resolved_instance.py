@@ -15,7 +15,7 @@ _ASSUMED_VOCABULARY = 128_000
 
 
 @dataclass(frozen=True)
-class Setting:
+class ResolvedInstance:
     """Model, workload and hardware of an instance, resolved.
 
     Attributes:
@@ -70,7 +70,7 @@ class Setting:
     assumptions: tuple[str, ...]
 
     @classmethod
-    def of(cls, instance: Instance) -> Setting:
+    def of(cls, instance: Instance) -> ResolvedInstance:
         """The numbers of an instance.
 
         Raises:
