@@ -11,7 +11,7 @@ from hypothesis import settings
 import parabolt
 
 # An example may take long on a busy machine.
-settings.register_profile("parabolt")
+settings.register_profile("parabolt", deadline=None)
 settings.load_profile("parabolt")
 
 PUBLISHED = ("pco32", "pco64")
