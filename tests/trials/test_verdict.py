@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from parabolt.outcome import Status
-from parabolt.trials.endings.evidence import Evidence, Log, rank_of, read_logs, signal_name
+from parabolt.trials.endings.ending import Ending, Log, rank_of, read_logs
+from parabolt.trials.endings.exits import exit_in_words
 from parabolt.trials.endings.verdict import decide
 
 FOLDER = Path(__file__).parent / "endings"
@@ -18,23 +19,23 @@ ENDINGS = [
 ]
 
 
-def evidence_of(ending):
+def ending_of(ending):
     logs = tuple(
         Log(None if name == "launcher" else int(name.removeprefix("rank")), text)
         for name, text in ending["logs"].items()
     )
     facts = {k: v for k, v in ending.items() if k not in ("name", "expected", "reason", "logs")}
-    return Evidence(logs=logs, **facts)
+    return Ending(logs=logs, **facts)
 
 
 def test_the_corpus_is_large_and_its_names_are_distinct():
-    assert len({ending["name"] for ending in ENDINGS}) == len(ENDINGS) >= 60
+    assert len({ending["name"] for ending in ENDINGS}) == len(ENDINGS) >= 150
     assert {ending["expected"] for ending in ENDINGS} == {str(status) for status in Status}
 
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending["name"])
 def test_ending(ending):
-    verdict = decide(evidence_of(ending))
+    verdict = decide(ending_of(ending))
     assert verdict.status == ending["expected"], verdict.reason
     assert re.search(ending["reason"], verdict.reason), verdict.reason
 
@@ -43,23 +44,23 @@ def test_ending(ending):
     "ending", [e for e in ENDINGS if len(e["logs"]) > 1], ids=lambda ending: ending["name"]
 )
 def test_the_status_does_not_depend_on_the_order_of_the_logs(ending):
-    evidence = evidence_of(ending)
-    turned = Evidence(**{**evidence.__dict__, "logs": evidence.logs[::-1]})
-    assert decide(turned).status == decide(evidence).status
+    found = ending_of(ending)
+    turned = Ending(**{**found.__dict__, "logs": found.logs[::-1]})
+    assert decide(turned).status == decide(found).status
 
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending["name"])
 def test_shared_log_with_prefixes_gives_the_same_status(ending):
     """All ranks in one file, each line with torchrun's prefix, says the same as a file each."""
-    evidence = evidence_of(ending)
+    found = ending_of(ending)
     if ending.get("hit_time_limit") and ending["expected"] == "crashed":
         return  # covered below: the rank is what tells the error from one in passing
     text = "\n".join(
         line if log.rank is None else f"[rank{log.rank}]: {line}"
-        for log in evidence.logs
+        for log in found.logs
         for line in log.text.splitlines()
     )
-    shared = Evidence(**{**evidence.__dict__, "logs": (Log(None, text),)})
+    shared = Ending(**{**found.__dict__, "logs": (Log(None, text),)})
     assert decide(shared).status == ending["expected"]
 
 
@@ -83,12 +84,12 @@ def test_a_long_log_keeps_both_ends(tmp_path):
     assert log.rank == 1
     assert log.text.startswith("first\n")
     assert len(log.text) < 1_100_000
-    assert decide(Evidence(exit_code=1, logs=(log,))).status is Status.OOM
+    assert decide(Ending(exit_code=1, logs=(log,))).status is Status.OOM
 
 
 def test_bytes_that_are_no_text_are_read(tmp_path):
     (tmp_path / "output.log").write_bytes(b"\xff\xfe\nValueError: x\n")
-    verdict = decide(Evidence(exit_code=1, logs=read_logs(tmp_path)))
+    verdict = decide(Ending(exit_code=1, logs=read_logs(tmp_path)))
     assert verdict.reason == "ValueError: x"
 
 
@@ -96,5 +97,5 @@ def test_bytes_that_are_no_text_are_read(tmp_path):
     ("code", "text"),
     [(-9, "signal SIGKILL"), (137, "signal SIGKILL"), (1, "exit code 1"), (255, "exit code 255")],
 )
-def test_signal_name(code, text):
-    assert signal_name(code) == text
+def test_exit_in_words(code, text):
+    assert exit_in_words(code) == text

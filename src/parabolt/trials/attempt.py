@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from parabolt.errors import LaunchError, SpecError
 from parabolt.frameworks.measurements import Measurements, ReportError
 from parabolt.outcome import OOM_MARGIN, Outcome, Source, Status
-from parabolt.trials.endings.evidence import Evidence, rank_of, read_logs
+from parabolt.trials.endings.ending import Ending, rank_of, read_logs
 from parabolt.trials.endings.verdict import Verdict, decide
 from parabolt.trials.launchers.launcher import (
     LOG_VARIABLE,
@@ -182,7 +182,7 @@ class AttemptRunner:
         if self._needs_memory and statistics and not statistics.peak_memory_per_gpu_gb:
             fault = "no peak memory was reported, and a table needs it"
         steps = reader.timed_steps()
-        evidence = Evidence(
+        ending = Ending(
             exit_code=exit_.exit_code,
             logs=read_logs(launch.log_folder),
             scheduler_state=exit_.scheduler_state,
@@ -192,7 +192,7 @@ class AttemptRunner:
             n_host_oom_kills=exit_.n_host_oom_kills,
             report_fault=fault,
         )
-        verdict = decide(evidence)
+        verdict = decide(ending)
         saved_s = 0.0
         if verdict.status is Status.STOPPED:
             saved_s = (trial.timed_steps - len(steps)) * sum(steps) / len(steps)

@@ -1,142 +1,221 @@
-"""The messages by which failures are known: regular expressions over one line of a log.
-
-Sources of the facts: the messages of PyTorch's allocators, CUDA, HIP, XLA, NCCL, gloo, the Linux
-kernel, Slurm and torchrun. An expression is as narrow as it can be: hints that only mention memory
-must not match, and neither must shortages that are no device or host memory (locked memory, shared
-memory, disk).
-"""
+"""The failures that the logs tell of: what was raised or complained of, and never gone past."""
 
 from __future__ import annotations
 
-import re
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from parabolt.trials.endings import messages
+from parabolt.trials.endings.memory import Weight, weight_of
+from parabolt.trials.endings.progress import Progress
+from parabolt.trials.endings.streams import plain, steps_in, streams_of
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from parabolt.trials.endings.ending import Log
+    from parabolt.trials.endings.streams import Line, Raised, Stream
+
+#: Classes of exceptions that lack of memory never causes: a program that raises one after a message
+#: of lacking memory had gone on.
+_NEVER_OF_MEMORY = (
+    "ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "FileNotFoundError",
+    "NotADirectoryError", "IsADirectoryError", "PermissionError",
+)  # fmt: skip
+#: Lines around one of `torch.compile`'s autotuner, which goes on after any failure of a kernel.
+_AUTOTUNER = ("during autotuning", "Ignoring this choice")
 
 
-def _any_of(expressions: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{text})" for text in expressions))
+class Kind(Enum):
+    """What a failure is."""
+
+    REJECTION = "rejection"
+    FAULT_OF_PLACE = "fault of the place"
+    OWN = "own"
+    HUNG = "hung"
+    LOST_PEER = "lost peer"
 
 
-#: Memory of a device or of the host ran out.
-OUT_OF_MEMORY = _any_of(
-    [
-        # Device: PyTorch's caching allocators of CUDA, ROCm and XPU.
-        r"(?:CUDA|HIP|XPU|NPU|MPS backend) out of memory",
-        r"(?:torch(?:\.cuda)?\.)?OutOfMemoryError:",
-        # Device: drivers, libraries and XLA.
-        r"(?:CUDA|HIP) error: out of memory",
-        r"(?:CUDA|HIP)_ERROR_OUT_OF_MEMORY|(?:cuda|hip)ErrorMemoryAllocation|hipErrorOutOfMemory",
-        r"(?:cuda|hip)(?:Malloc|HostAlloc|HostRegister)\w*.{0,60}out of memory",
-        r"(?:Cuda|HIP) failure (?:\d+ )?'out of memory'",
-        r"Failed to CUDA (?:calloc|malloc)(?! host memory pool limit)",
-        r"CU(?:BLAS|DNN|SOLVER|SPARSE|FFT)_STATUS_ALLOC_FAILED",
-        r"UR_RESULT_ERROR_OUT_OF_(?:DEVICE|HOST)_MEMORY|PI_ERROR_OUT_OF_(?:RESOURCES|HOST_MEMORY)",
-        r"RESOURCE_EXHAUSTED: .*(?:[Oo]ut of memory|allocat|HBM|OOM)",
-        # Host: allocators.
-        r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory)",
-        r"std::bad_alloc",
-        r"^(?:\S*: )?MemoryError(?:: .*)?$|numpy\.\S*ArrayMemoryError",
-        r"Unable to allocate [\d.]+ [KMGTP]iB for an array",
-        r"\[Errno 12\] Cannot allocate memory",
-        r"(?:fork|mmap|clone|posix_memalign|malloc)\w*\W.{0,40}Cannot allocate memory",
-        # Host: the kernel's and the scheduler's killers.
-        r"[Oo]ut of memory: Kill(?:ed)? process|Memory cgroup out of memory",
-        r"invoked oom-killer|oom-kill:constraint=",
-        r"Detected \d+ oom[-_]kill event|oom-kill event\(s\)",
-        r"task \d+: Out Of Memory|Exceeded (?:job|step) memory limit",
-        r"\bOOMKilled\b|\bOOM Killed\b",
-    ]
-)
+@dataclass(frozen=True)
+class Failure:
+    """A failure that one line tells of.
 
-#: Lines that speak of memory and report no shortage of it, or one that is no model's fault.
-NOT_OUT_OF_MEMORY = _any_of(
-    [
-        r"\bibv_|RLIMIT_MEMLOCK|libibverbs|locked memory",
-        r"\b(?:skipp?ing|recover(?:ed|ing)|retry(?:ing)?|retried|caught|handled|avoid|prevent)\b",
-        r"insufficient shared memory|/dev/shm",
-        r"unrecognized arguments",
-    ]
-)
+    Attributes:
+        line: The line.
+        message: The line and what continues its message.
+        shown: What is quoted of it as a reason.
+        kind: What it is.
+        is_exception: Whether it is an exception or the death of a program, not a mere complaint.
+        end: Position of the last line of its message.
+        has_traceback: Whether a traceback leads to it.
+    """
 
-#: A rank that gave up only because another one was lost.
-LOST_PEER = _any_of(
-    [
-        r"[Cc]onnection (?:was )?(?:closed|reset|refused)(?: by (?:remote )?peer)?",
-        r"remote process exited or there was a network error|ncclRemoteError",
-        r"NCCL communicator was aborted|ncclCommAbort|communicator.{0,40}abort",
-        r"Socket Timeout|[Bb]roken pipe|recvValue failed|failed to recv|sendBytes failed",
-        r"Application timeout caused pair closure",
-        r"DistBackendError|DistNetworkError|DistStoreError|TCPStore",
-        r"Rendezvous(?:Connection|Closed|Timeout)\w*Error",
-        r"SignalException: Process \d+ got signal",
-        r"received (?:SIGTERM|signal 15)|Received (?:SIGTERM|15)|death signal",
-        r"Sending process \d+ closing signal|CANCELLED AT|Terminated",
-        r"[Tt]erminating (?:task|job step)",
-        r"[Tt]o avoid data inconsistency|taking the entire process down",
-        r"ChildFailedError|failed \(exitcode: -?\d+\)|BrokenPipeError|EOFError",
-        r"Job step aborted|task\(s\) (?:unfinished|exited)",
-        r"Killed by signal 15|Exited with exit code",
-    ]
-)
-
-#: A collective that waited for longer than its own time limit.
-COLLECTIVE_TIMEOUT = _any_of(
-    [
-        r"[Ww]atchdog caught collective operation timeout",
-        r"[Cc]ollective operation timed? ?out",
-        r"WorkNCCL\(.*ran for \d+ milliseconds before timing out",
-        r"Timed out waiting \d+ms for (?:recv|send) operation",
-        r"wait timeout after \d+ms|monitoredBarrier.*timed out|failed to pass monitoredBarrier",
-        r"Watchdog.*got stuck for \d+ seconds|Heartbeat monitor timed out",
-    ]
-)
-
-#: The line of an exception, or of a program that died.
-EXCEPTION = _any_of(
-    [
-        r"^\s*(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?::\s.*)?$",
-        r"\bAssertion\b.{0,200}\bfailed|device-side assert",
-        r"[Ss]egmentation fault|Fatal Python error|core dumped|SIGSEGV|SIGBUS|[Bb]us error",
-        r"terminate called after throwing|\bwhat\(\):",
-        r": command not found$|can't open file|unrecognized arguments|: error: argument",
-        r"uncorrectable ECC|fallen off the bus|unhandled (?:cuda|system) error",
-    ]
-)
-
-#: A line that complains, without being certain to be what ended the program.
-COMPLAINT = _any_of(
-    [
-        r"\b(?:ERROR|FATAL|CRITICAL)\b",
-        r"^(?:[\w./-]+: )?(?:error|fatal)(?: error)?: ",
-        r"No such file or directory|No space left on device|Permission denied",
-        r"\bXid\b.*\d|NVLink.*error",
-        r"\bKilled\b",
-    ]
-)
+    line: Line
+    message: str
+    shown: str
+    kind: Kind
+    is_exception: bool
+    end: int
+    has_traceback: bool = False
 
 
-def is_out_of_memory(line: str) -> bool:
-    """Whether a line reports that memory ran out."""
-    return bool(OUT_OF_MEMORY.search(line)) and not NOT_OUT_OF_MEMORY.search(line)
+@dataclass(frozen=True)
+class Shortage:
+    """A line that says that memory ran out.
+
+    Attributes:
+        line: The line.
+        weight: How much it says.
+    """
+
+    line: Line
+    weight: Weight
 
 
-def is_exception(line: str) -> bool:
-    """Whether a line is the message of an exception, or of a program that died."""
-    return bool(EXCEPTION.search(line))
+class Account:
+    """What the logs of a trial say, all ranks together.
+
+    Attributes:
+        lines: All lines that aren't source code or stack frames, in order.
+        failures: All failures that weren't gone past, in order.
+        shortages: All lines about lacking memory that weren't gone past, in order.
+        has_begun: Whether any rank reported a step.
+    """
+
+    def __init__(self, logs: Sequence[Log]) -> None:
+        streams = streams_of(logs)
+        self.lines = sorted((x for s in streams for x in s.lines), key=lambda line: line.order)
+        steps = [step for step in steps_in(self.lines) if not _is_trouble(step.line)]
+        self.has_begun = bool(steps)
+        progress = Progress(steps)
+        failures = [f for stream in streams for f in _failures(stream)]
+        shortages = [s for stream in streams for s in _shortages(stream)]
+        self.failures = sorted(
+            (f for f in failures if not progress.goes_past(f.line)), key=lambda f: f.line.order
+        )
+        self.shortages = sorted(
+            (
+                s
+                for s in shortages
+                if not progress.goes_past(s.line, by_anyone=s.weight < Weight.FATAL)
+            ),
+            key=lambda s: s.line.order,
+        )
+
+    def is_followed(self, failure: Failure) -> bool:
+        """Whether its stream goes on with ordinary lines, as after an error in passing."""
+        last = self._last_ordinary.get((failure.line.log, failure.line.rank), -1)
+        return last > failure.end
+
+    @cached_property
+    def _last_ordinary(self) -> dict[tuple[int, int | None], int]:
+        """The last line of each stream that reports no trouble."""
+        return {(x.log, x.rank): x.order for x in self.lines if not _is_trouble(x)}
 
 
-def is_complaint(line: str) -> bool:
-    """Whether a line complains of something that may have ended the program."""
-    return bool(COMPLAINT.search(line))
+def shown(line: Line) -> str:
+    """What is quoted of a line: without its logger's words where it is a Python exception."""
+    text = plain(line.text)
+    return text if messages.is_python_exception(text) else line.text
 
 
-def is_lost_peer(line: str) -> bool:
-    """Whether an error only says that another rank was lost, or that the job was ended."""
-    return bool(LOST_PEER.search(line))
+def _is_trouble(line: Line) -> bool:
+    text = plain(line.text)
+    return messages.is_launcher(text) or (
+        line.is_suspect
+        and (
+            messages.is_exception(text)
+            or messages.is_complaint(line.text)
+            or messages.is_lost_peer(text)
+            or messages.is_collective_timeout(text)
+            or messages.is_time_limit(line.text)
+            or weight_of(line.text) is not Weight.NONE
+        )
+    )
 
 
-def is_collective_timeout(line: str) -> bool:
-    """Whether a line says that a collective hung."""
-    return bool(COLLECTIVE_TIMEOUT.search(line))
+def _failures(stream: Stream) -> Iterator[Failure]:
+    raised = {r.lines[0].order: r for r in stream.raised}
+    for at, line in enumerate(stream.lines):
+        text, end = plain(line.text), line.order
+        if line.order in raised:
+            if not raised[line.order].is_passing and not messages.is_launcher(text):
+                yield _of_traceback(raised[line.order])
+        elif not line.is_suspect:
+            continue
+        elif messages.is_hardware(text):
+            yield Failure(line, text, line.text, Kind.FAULT_OF_PLACE, is_exception=False, end=end)
+        elif messages.is_launcher(text):
+            continue
+        elif messages.is_exception(text) or messages.is_usage(text):
+            told = _with_what(stream.lines, at)
+            yield Failure(line, told, told, _kind(told, ""), is_exception=True, end=end)
+        elif (kind := _kind(text, "")) is not Kind.OWN or messages.is_complaint(line.text):
+            yield Failure(line, text, line.text, kind, is_exception=False, end=end)
+
+
+def _of_traceback(raised: Raised) -> Failure:
+    line, source = raised.lines[0], raised.source
+    text = plain(line.text)
+    return Failure(
+        line,
+        raised.message,
+        f"{text} ({source})" if source and ": " not in text else text,
+        _kind(raised.message, source),
+        is_exception=True,
+        end=raised.lines[-1].order,
+        has_traceback=True,
+    )
+
+
+def _with_what(lines: Sequence[Line], at: int) -> str:
+    """What is shown of a line; of a C++ exception with what it says in the next one."""
+    text = shown(lines[at])
+    after = lines[at + 1].text.strip() if at + 1 < len(lines) else ""
+    is_cpp = text.startswith("terminate called") and after.startswith("what():")
+    return f"{text}; {after}" if is_cpp else text
+
+
+def _kind(message: str, source: str) -> Kind:
+    head = message.split("\n", 1)[0]
+    # The errors of NCCL and of process groups say only in their further lines what happened.
+    told = message if "NCCL" in head or "Dist" in head else head
+    if messages.is_hardware(told) or messages.is_network(told):
+        return Kind.FAULT_OF_PLACE
+    if messages.is_collective_timeout(told):
+        return Kind.HUNG
+    if messages.is_lost_peer(told):
+        return Kind.LOST_PEER
+    return Kind.REJECTION if messages.is_rejection(message, source) else Kind.OWN
+
+
+def _shortages(stream: Stream) -> Iterator[Shortage]:
+    raised = {r.lines[0].order: r for r in stream.raised}
+    # The last exception that shows that the program was alive, and failed for another reason.
+    unrelated = max(
+        (
+            r.lines[0].order
+            for r in stream.raised
+            if not r.is_passing and not r.is_chained and _is_never_of_memory(r.message)
+        ),
+        default=-1,
+    )
+    for at, line in enumerate(stream.lines):
+        own = raised.get(line.order)
+        if own is None and not line.is_suspect:
+            continue
+        is_exception = own is not None or messages.is_exception(plain(line.text))
+        weight = weight_of(line.text, is_exception=is_exception)
+        if weight is Weight.NONE:
+            continue
+        around = [x.text for x in stream.lines[max(at - 1, 0) : at + 2]]
+        is_handled = any(word in text for text in around for word in _AUTOTUNER)
+        if is_handled or unrelated > line.order or (own is not None and own.is_passing):
+            weight = min(weight, Weight.MENTION)
+        yield Shortage(line, weight)
+
+
+def _is_never_of_memory(message: str) -> bool:
+    return message.split(":", 1)[0].strip().rsplit(".", 1)[-1] in _NEVER_OF_MEMORY

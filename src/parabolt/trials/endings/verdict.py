@@ -1,54 +1,53 @@
-"""How a trial ended, decided from all its evidence together.
+"""How a trial ended, decided from all that it left.
 
-In order: finished with enough steps; stopped; out of memory anywhere; a place that the scheduler
-lost; the first error of a rank that wasn't merely left alone by another; a hung collective; the
-time limit; what the exit code says. Memory is asked before all other failures, because a rank that
-runs out of it takes the others down with errors that look like anything else.
+In order: finished with enough steps; stopped; out of memory on any rank; a place that was lost; the
+first error of a rank that wasn't merely left alone by another; a hung collective; the time limit;
+what the exit codes say. Memory is asked before all other failures, because a rank that runs out of
+it takes the others down with errors that look like anything else. What a rank went past, as its
+later steps show, ended nothing.
 """
 
 from __future__ import annotations
 
-import re
 import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from parabolt.outcome import Status
-from parabolt.trials.endings.evidence import signal_name
-from parabolt.trials.endings.failures import (
-    is_collective_timeout,
-    is_complaint,
-    is_exception,
-    is_lost_peer,
-    is_out_of_memory,
-)
+from parabolt.trials.endings import messages
+from parabolt.trials.endings.exits import exit_in_words, exits_in, signal_of
+from parabolt.trials.endings.failures import Account, Kind, shown
+from parabolt.trials.endings.memory import Weight
+from parabolt.trials.endings.streams import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
-    from parabolt.trials.endings.evidence import Evidence, Log
+    from parabolt.trials.endings.ending import Ending
+    from parabolt.trials.endings.exits import Exit
+    from parabolt.trials.endings.failures import Failure
+    from parabolt.trials.endings.streams import Line
 
 #: Longest quotation from a log.
 _QUOTE = 300
-#: Slurm states of a job that lost its place through no fault of its own.
-_INFRASTRUCTURE = {
+#: Slurm's states of a job that lost its place through no fault of its own.
+_LOST_PLACE = {
     "NODE_FAIL": "a node of the job failed",
     "BOOT_FAIL": "a node of the job failed to boot",
     "PREEMPTED": "the job was preempted",
     "CANCELLED": "the job was cancelled by somebody else",
     "REVOKED": "the job was revoked",
-    "DEADLINE": "the job passed its deadline",
     "LAUNCH_FAILED": "the scheduler could not launch the job",
 }
-#: SIGABRT, by which a collective's watchdog ends its process, and SIGTERM, by which others do.
-_ENDED_BY_OTHERS = (signal.SIGABRT, signal.SIGTERM)
-#: Exit codes of a process that was killed outright, as Python and as a shell gives them.
-_KILLED = {-signal.SIGKILL, 128 + signal.SIGKILL}
-#: A prefix such as `[rank3]:`, `[default3]:`, `3: ` (srun --label), or `[host:3]:`.
-_PREFIX = re.compile(r"^\s*(?:\[(?:rank|default|[\w.-]+:)?(\d+)\]:?|(\d+):)\s?")
-_ROOT_CAUSE = re.compile(r"Root Cause \(first observed failure\)")
-_ROOT_RANK = re.compile(r"rank\s*:\s*(\d+)")
-_ROOT_EXIT = re.compile(r"exitcode\s*:\s*(-?\d+)")
+#: Signals by which a collective's watchdog ends its own process, and others end one.
+_OF_OTHERS = (signal.SIGABRT, signal.SIGTERM)
+#: Exit code of coreutils' `timeout` when its limit has passed.
+_TIMEOUT_CODE = 124
+_STATUS = {
+    Kind.REJECTION: Status.INVALID,
+    Kind.FAULT_OF_PLACE: Status.NODE,
+    Kind.OWN: Status.CRASHED,
+}
 
 
 @dataclass(frozen=True)
@@ -57,134 +56,188 @@ class Verdict:
 
     Attributes:
         status: The status.
-        reason: One line that says why, quoting the evidence; empty where all went well.
+        reason: One line that says why, quoting the log; empty where all went well.
     """
 
     status: Status
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class _Line:
-    rank: int | None
-    text: str
-
-
-def decide(evidence: Evidence) -> Verdict:
+def decide(ending: Ending) -> Verdict:
     """The verdict on a trial."""
-    lines = [line for log in evidence.logs for line in _lines(log)]
-    finished = evidence.exit_code == 0 and evidence.report_fault is None
-    if finished and evidence.scheduler_state in (None, "COMPLETED"):
+    finished = ending.exit_code == 0 and ending.report_fault is None
+    if finished and ending.scheduler_state in (None, "COMPLETED"):
         return Verdict(Status.OK)
-    if evidence.was_stopped:
+    if ending.was_stopped:
         return Verdict(Status.STOPPED, "could not beat the best one any more")
+    account = Account(ending.logs)
+    exits = exits_in(account.lines)
     return (
-        _out_of_memory(evidence, lines)
-        or _infrastructure(evidence)
-        or _own_error(evidence, lines)
-        or _timeout(evidence, lines)
-        or _other(evidence, lines)
+        _out_of_memory(ending, account, exits)
+        or _lost_place(ending, account)
+        or _own_error(ending, account, exits)
+        or _timeout(ending, account)
+        or _rest(ending, account, exits)
     )
 
 
-def _out_of_memory(evidence: Evidence, lines: list[_Line]) -> Verdict | None:
-    found = next((line for line in lines if is_out_of_memory(line.text)), None)
-    if found is not None:
-        return Verdict(Status.OOM, _quote(found))
-    if evidence.scheduler_state == "OUT_OF_MEMORY":
+def _out_of_memory(ending: Ending, account: Account, exits: Sequence[Exit]) -> Verdict | None:
+    fatal = [s.line for s in account.shortages if s.weight is Weight.FATAL]
+    if fatal:
+        own = [line for line in fatal if not messages.is_launcher(plain(line.text))]
+        return Verdict(Status.OOM, _quote((own or fatal)[0]))
+    if "OUT_OF_MEMORY" in (ending.scheduler_state, ending.scheduler_reason) or (
+        ending.scheduler_reason == "OutOfMemory"
+    ):
         return Verdict(Status.OOM, "the scheduler killed the job for lack of host memory")
-    killed = _KILLED & {evidence.exit_code, _root_cause(lines)[1]}
-    if evidence.n_host_oom_kills and killed:
-        n = evidence.n_host_oom_kills
+    if ending.n_host_oom_kills and _was_killed(ending, exits):
+        n = ending.n_host_oom_kills
         return Verdict(
             Status.OOM, f"the kernel killed {n} process{'es' * (n > 1)} for lack of memory"
         )
+    warning = next((s for s in account.shortages if s.weight is Weight.WARNING), None)
+    if warning is not None and not _hit_limit(ending, account):
+        return Verdict(Status.OOM, _quote(warning.line))
     return None
 
 
-def _own_error(evidence: Evidence, lines: list[_Line]) -> Verdict | None:
-    """A crash by an error that no other rank caused; that of torchrun's root cause, if it says."""
-    if evidence.exit_code == 0:
+def _was_killed(ending: Ending, exits: Sequence[Exit]) -> bool:
+    code = ending.exit_code
+    is_own = code is not None and signal_of(code) == signal.SIGKILL
+    return is_own or any(exit_.was_killed for exit_ in exits)
+
+
+def _lost_place(ending: Ending, account: Account) -> Verdict | None:
+    """A verdict that the run lost its place: by the scheduler's state, or by failed hardware."""
+    if ending.hit_time_limit:
         return None
-    root, root_exit = _root_cause(lines)
-    own = [line for line in lines if not _is_consequence(line.text)]
-    first = _first([line for line in own if is_exception(line.text)], root)
-    if first is None and not evidence.hit_time_limit:
-        first = _first([line for line in own if is_complaint(line.text)], root)
-    if first is not None and evidence.hit_time_limit and first.rank is None:
-        return None  # an error in passing, after which the program went on until the limit
+    reason = _LOST_PLACE.get(ending.scheduler_state or "")
+    if reason is not None:
+        by = f" ({ending.scheduler_reason})" if ending.scheduler_reason else ""
+        return Verdict(Status.NODE, f"{reason}{by}")
+    failed = next((f for f in account.failures if messages.is_hardware(f.message)), None)
+    return None if failed is None else Verdict(Status.NODE, _quote(failed.line, failed.shown))
+
+
+def _own_error(ending: Ending, account: Account, exits: Sequence[Exit]) -> Verdict | None:
+    """The error that no other rank caused, of the rank that failed first."""
+    limit = _hit_limit(ending, account)
+    own = [f for f in account.failures if f.kind in _STATUS]
+    if ending.exit_code == 0:
+        own = [f for f in own if f.is_exception]
+    if limit:
+        own = [
+            f
+            for f in own
+            if f.is_exception
+            and (f.line.rank is not None or (f.has_traceback and not account.is_followed(f)))
+        ]
+    root = next((e for e in exits if e.is_root), None) or next(iter(exits), None)
+    first = _first([f for f in own if f.is_exception], root) or _first(own, root)
     if first is not None:
-        return Verdict(Status.CRASHED, _quote(first))
-    if root_exit is not None and root_exit < 0 and -root_exit not in _ENDED_BY_OTHERS:
-        return Verdict(Status.CRASHED, f"rank {root} ended with {signal_name(root_exit)}")
-    return None
-
-
-def _is_consequence(text: str) -> bool:
-    return is_lost_peer(text) or is_collective_timeout(text)
-
-
-def _first(lines: list[_Line], rank: int | None) -> _Line | None:
-    """The first line of `rank`; of any rank where that one has none."""
-    return next((line for line in lines if line.rank == rank), None) or next(iter(lines), None)
-
-
-def _timeout(evidence: Evidence, lines: list[_Line]) -> Verdict | None:
-    hung = next((line for line in lines if is_collective_timeout(line.text)), None)
-    if hung is not None:
-        return Verdict(Status.TIMEOUT, f"a collective hung; {_quote(hung)}")
-    if evidence.hit_time_limit or evidence.scheduler_state == "TIMEOUT":
-        return Verdict(Status.TIMEOUT, "hit the time limit")
-    return None
-
-
-def _infrastructure(evidence: Evidence) -> Verdict | None:
-    reason = _INFRASTRUCTURE.get(evidence.scheduler_state or "")
-    if reason is None or evidence.hit_time_limit:
+        status = _STATUS[first.kind]
+        if status is Status.INVALID and account.has_begun:
+            status = Status.CRASHED
+        return Verdict(status, _told(ending, first, own))
+    if root is None or root.exit_code is None or limit or ending.exit_code == 0:
         return None
-    said = evidence.scheduler_reason
-    return Verdict(Status.CRASHED, f"{reason} ({said})" if said else reason)
+    number = signal_of(root.exit_code)
+    if number is None or number in _OF_OTHERS:
+        return None
+    return Verdict(Status.CRASHED, _ended(root))
 
 
-def _other(evidence: Evidence, lines: list[_Line]) -> Verdict:
-    code = evidence.exit_code
-    if code == 0 and evidence.report_fault is not None:
-        return Verdict(Status.CRASHED, evidence.report_fault)
-    rank, exit_code = _root_cause(lines)
-    if exit_code is not None:
-        return Verdict(Status.CRASHED, f"rank {rank} ended with {signal_name(exit_code)}")
-    last = next((line for line in lines if is_lost_peer(line.text)), None)
-    if last is not None:
-        return Verdict(Status.CRASHED, _quote(last))
-    said = f" ({evidence.scheduler_reason})" if evidence.scheduler_reason else ""
+def _first(failures: Sequence[Failure], root: Exit | None) -> Failure | None:
+    """The first failure of the rank that a launcher names; of the earliest rank where it doesn't."""
+    if root is not None and root.rank is not None:
+        named = next((f for f in failures if f.line.rank == root.rank), None)
+        if named is not None:
+            return named
+    by_rank: dict[tuple[int, int | None], Failure] = {}
+    for failure in failures:
+        by_rank.setdefault((failure.line.log, failure.line.rank), failure)
+    firsts = list(by_rank.values())
+    if all(f.line.clock for f in firsts):
+        return min(firsts, key=lambda f: f.line.clock, default=None)
+    return next(iter(firsts), None)
+
+
+def _told(ending: Ending, first: Failure, own: Sequence[Failure]) -> str:
+    """The reason that an error gives, with what NCCL had said before it."""
+    warning = next(
+        (
+            f
+            for f in own
+            if "NCCL WARN" in f.message
+            and f.line.rank in (None, first.line.rank)
+            and f.line.order < first.line.order
+        ),
+        None,
+    )
+    reason = _quote(first.line, first.shown)
+    if warning is not None and "NCCL" in first.message:
+        reason = f"{_quote(warning.line, warning.shown)}; {reason}"
+    if ending.exit_code == 0 and ending.report_fault is not None:
+        reason = f"{ending.report_fault}; the log has {reason}"
+    return reason
+
+
+def _timeout(ending: Ending, account: Account) -> Verdict | None:
+    hung = next((f for f in account.failures if f.kind is Kind.HUNG), None)
+    if hung is not None:
+        return Verdict(Status.TIMEOUT, f"a collective hung; {_quote(hung.line, hung.shown)}")
+    if ending.hit_time_limit or ending.scheduler_state in ("TIMEOUT", "DEADLINE"):
+        return Verdict(Status.TIMEOUT, "hit the time limit")
+    said = _limit_line(account)
+    if said is not None:
+        return Verdict(Status.TIMEOUT, f"hit a time limit; {_quote(said)}")
+    if ending.exit_code == _TIMEOUT_CODE:
+        return Verdict(Status.TIMEOUT, f"exit code {_TIMEOUT_CODE}, as of a time limit")
+    return None
+
+
+def _hit_limit(ending: Ending, account: Account) -> bool:
+    return (
+        ending.hit_time_limit
+        or ending.scheduler_state in ("TIMEOUT", "DEADLINE")
+        or _limit_line(account) is not None
+    )
+
+
+def _limit_line(account: Account) -> Line | None:
+    return next((x for x in account.lines if x.is_suspect and messages.is_time_limit(x.text)), None)
+
+
+def _rest(ending: Ending, account: Account, exits: Sequence[Exit]) -> Verdict:
+    """What is left: memory that was only spoken of, a report with a fault, exit codes."""
+    spoken = next(iter(account.shortages), None)
+    if spoken is not None and ending.exit_code != 0:
+        return Verdict(Status.OOM, _quote(spoken.line))
+    code = ending.exit_code
+    if code == 0 and ending.report_fault is not None:
+        return Verdict(Status.CRASHED, ending.report_fault)
+    root = next((e for e in exits if e.is_root), None) or next(iter(exits), None)
+    lost = next((f for f in account.failures if f.kind is Kind.LOST_PEER), None)
+    if root is not None and root.exit_code is not None and (root.is_root or lost is None):
+        return Verdict(Status.CRASHED, _ended(root))
+    if lost is not None:
+        return Verdict(Status.CRASHED, _quote(lost.line, lost.shown))
+    said = f" ({ending.scheduler_reason})" if ending.scheduler_reason else ""
     if code is None:
         return Verdict(Status.CRASHED, f"ended without an exit code{said}")
-    return Verdict(Status.CRASHED, f"ended with {signal_name(code)} and no error in any log{said}")
+    return Verdict(
+        Status.CRASHED, f"ended with {exit_in_words(code)} and no error in any log{said}"
+    )
 
 
-def _lines(log: Log) -> Iterator[_Line]:
-    for text in log.text.splitlines():
-        match = _PREFIX.match(text)
-        if match is None:
-            yield _Line(log.rank, text)
-        else:
-            yield _Line(int(match.group(1) or match.group(2)), text[match.end() :])
+def _ended(exit_: Exit) -> str:
+    who = "a process" if exit_.rank is None else f"rank {exit_.rank}"
+    assert exit_.exit_code is not None, "asked only for exits with a code"
+    return f"{who} ended with {exit_in_words(exit_.exit_code)}"
 
 
-def _root_cause(lines: list[_Line]) -> tuple[int | None, int | None]:
-    """Rank and exit code of what torchrun names as the first failure; None where it doesn't."""
-    for at, line in enumerate(lines):
-        if _ROOT_CAUSE.search(line.text):
-            text = "\n".join(following.text for following in lines[at + 1 : at + 8])
-            rank, code = _ROOT_RANK.search(text), _ROOT_EXIT.search(text)
-            return (
-                int(rank.group(1)) if rank else None,
-                int(code.group(1)) if code else None,
-            )
-    return None, None
-
-
-def _quote(line: _Line) -> str:
-    text = " ".join(line.text.split())
-    shown = text if len(text) <= _QUOTE else text[: _QUOTE - 3] + "..."
-    return shown if line.rank is None else f"rank {line.rank}: {shown}"
+def _quote(line: Line, text: str = "") -> str:
+    said = " ".join((text or shown(line)).split())
+    if len(said) > _QUOTE:
+        said = said[: _QUOTE - 3] + "..."
+    return said if line.rank is None else f"rank {line.rank}: {said}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Characters kept of the beginning and of the end of a log; the failure is in one of them.
+#: Bytes kept of the beginning and of the end of a log; the failure is in one of them.
 _HEAD, _TAIL = 200_000, 800_000
 #: How torchrun, its log folders, Slurm's `%t` and Megatron-like programs name a rank in a path.
 _RANK_IN_PATH = re.compile(r"(?:rank|attempt_\d+/)[-_]?(\d+)(?=\D|$)")
@@ -30,8 +29,8 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """Everything the outcome is decided from.
+class Ending:
+    """Everything that the verdict on a trial rests on.
 
     Attributes:
         exit_code: Exit code of the command; negative for a signal; None where it isn't known.
@@ -65,18 +64,6 @@ def read_logs(folder: Path) -> tuple[Log, ...]:
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     logs = [Log(rank_of(path, folder), _read(path)) for path in paths]
     return tuple(sorted(logs, key=lambda log: -1 if log.rank is None else log.rank))
-
-
-def signal_name(exit_code: int) -> str:
-    """What an exit code says in words, such as `signal SIGKILL` or `exit code 1`.
-
-    Codes above 128 are read as a shell gives them: 128 plus the signal.
-    """
-    number = -exit_code if exit_code < 0 else exit_code - 128
-    try:
-        return f"signal {signal.Signals(number).name}"
-    except ValueError:
-        return f"exit code {exit_code}"
 
 
 def _read(path: Path) -> str:
