@@ -14,8 +14,8 @@ from rich.console import Console
 from parabolt.cli.trial_view import watching
 from parabolt.outcome import Outcome
 from parabolt.space.configuration import Configuration
-from parabolt.trials.records import History, Trial
-from parabolt.trials.session import Progress
+from parabolt.trials.records import Trial, TrialHistory
+from parabolt.trials.session import SessionState
 from parabolt.trials.spec.file import load_spec, parse_spec
 
 ROOT = Path(__file__).parents[2]
@@ -105,11 +105,11 @@ def test_the_live_view(tmp_path):
     )
     best = Trial(0, Configuration(dp=16, bucket=64), ending=Outcome.ok(2.5), wall_time_s=36.0)
     running = Trial(1, Configuration(dp=8, tp=2, bucket=64), n_launched=1)
-    history = History(trials=[best, running])
+    history = TrialHistory(trials=[best, running])
     screen = Console(file=io.StringIO(), force_terminal=True, width=140)
     with watching(screen, spec, 20, is_quiet=False) as observer:
-        observer(Progress(history, running, message="trial 1 crashed and is run again: x"))
-        observer(Progress(history, running, (0.5, 0.3), 18.0, expected_gain=0.125))
+        observer(SessionState(history, running, message="trial 1 crashed and is run again: x"))
+        observer(SessionState(history, running, (0.5, 0.3), 18.0, expected_gain=0.125))
     text = screen.file.getvalue()
     for part in (
         "pco16: 1 of 20 trials, 0.240 GPU-hours spent, about 0.000 saved",

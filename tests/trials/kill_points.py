@@ -18,7 +18,7 @@ from parabolt.trials import journal
 from parabolt.trials.attempt import AttemptRunner
 from parabolt.trials.journal import read_journal
 from parabolt.trials.launchers.local import _marked_processes
-from parabolt.trials.records import History
+from parabolt.trials.records import TrialHistory
 from parabolt.trials.session import JOURNAL
 from parabolt.trials.spec.file import parse_spec
 from parabolt.trials.tune import tune
@@ -95,7 +95,7 @@ def search(spec, folder, mode=None, number=0):
 
 
 def told(folder):
-    trials = History.of(read_journal(folder / JOURNAL)).trials
+    trials = TrialHistory.of(read_journal(folder / JOURNAL)).trials
     return [
         (str(t.configuration), str(t.outcome.status), repr(t.outcome.throughput),
          repr(t.outcome.memory_margin), t.n_crashed)

@@ -6,7 +6,11 @@ from parabolt.errors import LaunchError
 from parabolt.outcome import Status
 from parabolt.space.configuration import Configuration
 from parabolt.trials.attempt import AttemptRunner
+from parabolt.trials.journal import read_journal
 from parabolt.trials.launchers.local import LocalLauncher
+from parabolt.trials.records import TrialHistory
+from parabolt.trials.session import JOURNAL
+from parabolt.trials.sweep import sweep
 from parabolt.trials.tune import tune
 
 #: Four ranks as processes, each with a log; `fault` says what happens. No sleep but in `hang`.
@@ -127,5 +131,115 @@ def test_the_search_goes_on(make_spec, tmp_path):
 def test_a_broken_program_ends_the_search_with_its_error(make_spec, tmp_path):
     code = "raise ValueError('no data')"
     sections = "[budget]\ntrials = 14\n"
-    with pytest.raises(LaunchError, match=r"the last 5 trials crashed.*ValueError: no data"):
+    with pytest.raises(
+        LaunchError,
+        match=r"the last 5 configurations crashed.*ValueError: no data.*the same command",
+    ):
         tune(make_spec("{configuration}", code=code, sections=sections), tmp_path / "out")
+
+
+#: What a program does of whose configurations nothing is known beforehand, by its bucket.
+SPLIT = r"""
+import json, os, pathlib, sys
+bucket, n = sys.argv[1], int(sys.argv[2])
+runs = pathlib.Path(f"runs-{bucket}")
+runs.write_text(str(int(runs.read_text()) + 1 if runs.exists() else 1))
+if bucket == "2":
+    sys.exit("AssertionError: world size (4) is not divisible by tensor_model_parallel_size 3")
+if bucket == "4" and runs.read_text() != "4":
+    sys.exit("RuntimeError: CUDA error: uncorrectable ECC error encountered")
+if bucket == "8" and os.path.exists("BROKEN"):
+    sys.exit("ValueError: bucket 8 is broken")
+with open(os.environ["PARABOLT_REPORT"], "a") as file:
+    for step in range(n):
+        file.write(json.dumps({"step": step, "seconds": 1.0, "rank": 0}) + "\n")
+    file.write(json.dumps({"rank": 0, "peak_memory_gb": 0.5}) + "\n")
+"""
+BUCKETS = """
+name = "buckets"
+model = {n_layers = 4, n_heads = 4, hidden_size = 64, ffn_size = 256}
+cluster = {n_gpus = 4, n_hosts = 1, memory_gb = 1}
+workload = {sequence_length = 64, batch_size = 8}
+knobs = {dp = [4], bucket = [%s]}
+"""
+
+
+def split_spec(make_spec, tmp_path, code=SPLIT, buckets="2, 4, 8, 16"):
+    (tmp_path / "buckets.toml").write_text(BUCKETS % buckets)
+    return make_spec("{bucket}", "{steps}", code=code, instance=str(tmp_path / "buckets.toml"))
+
+
+def test_what_is_run_again_and_what_is_not(make_spec, tmp_path):
+    (tmp_path / "BROKEN").touch()
+    spec = split_spec(make_spec, tmp_path)
+    history = sweep(spec, tmp_path / "out")
+    ended = {t.configuration.bucket: (t.outcome.status, t.n_launched) for t in history.told}
+    assert ended == {2: ("invalid", 1), 4: ("ok", 4), 8: ("crashed", 2), 16: ("ok", 1)}
+    invalid = history.told[0]
+    assert "world size (4) is not divisible" in invalid.reason
+    assert not invalid.is_counted
+    assert not invalid.was_set_aside
+
+    (tmp_path / "BROKEN").unlink()
+    again = sweep(spec, tmp_path / "out")
+    assert [t.n_launched for t in again.told] == [1, 4, 2, 1], "nothing is run again unasked"
+    mended = sweep(spec, tmp_path / "out", retry_crashed=True)
+    assert [(t.outcome.status, t.n_launched) for t in mended.told] == [
+        ("invalid", 1), ("ok", 4), ("ok", 3), ("ok", 1),
+    ]  # fmt: skip
+    assert len((tmp_path / "out/sweep.csv").read_text().splitlines()) == 1 + 3
+
+
+def test_a_node_that_never_comes_back_is_set_aside(make_spec, tmp_path):
+    code = "import sys; sys.exit('RuntimeError: No CUDA GPUs are available')"
+    spec = split_spec(make_spec, tmp_path, code, buckets="2, 4, 8, 16")
+    with pytest.raises(LaunchError, match=r"the last 3 trials lost their place.*No CUDA GPUs"):
+        sweep(spec, tmp_path / "out")
+    history = TrialHistory.of(read_journal(tmp_path / "out" / JOURNAL))
+    assert [t.n_launched for t in history.trials] == [6, 6, 6]
+    assert [t.ending for t in history.trials] == [None] * 3, "they run again once it is mended"
+
+
+def test_a_broken_program_that_is_mended_loses_nothing(make_spec, tmp_path):
+    """Its crashes were the program's fault: the same command runs them again."""
+    broken = (
+        f"import os, sys\nif os.path.exists('BROKEN'): sys.exit('ValueError: no data')\n{SPLIT}"
+    )
+    (tmp_path / "BROKEN").touch()
+    spec = split_spec(make_spec, tmp_path, broken, buckets="16, 32, 64, 128, 256, 512, 1024")
+    with pytest.raises(LaunchError, match=r"the last 5 configurations crashed.*no data"):
+        sweep(spec, tmp_path / "out")
+    (tmp_path / "BROKEN").unlink()
+    history = sweep(spec, tmp_path / "out")
+    assert [t.outcome.status for t in history.told] == ["ok"] * 7
+    assert len((tmp_path / "out/sweep.csv").read_text().splitlines()) == 1 + 7
+
+
+def test_a_search_goes_on_after_trials_were_reopened(make_spec, tmp_path):
+    """The optimizer is asked and told again in the order of the journal."""
+    code = r"""
+import json, os, sys
+sizes = dict(word.split("=") for word in sys.argv[1].split())
+if sizes["tp"] == "4" and os.path.exists("BROKEN"):
+    sys.exit("ValueError: tp 4 is broken")
+with open(os.environ["PARABOLT_REPORT"], "w") as file:
+    for step in range(4):
+        file.write(json.dumps({"step": step, "seconds": 1 + int(sizes["pp"])}) + "\n")
+"""
+    sections = "[budget]\ntrials = {}\n[optimizer]\nname = 'logeic'\nn_initial = 6\n"
+    (tmp_path / "BROKEN").touch()
+    events = []
+
+    def run(n, **options):
+        spec = make_spec("{configuration}", code=code, sections=sections.format(n))
+        return tune(spec, tmp_path / "out", observer=lambda s: events.append(s.message), **options)
+
+    crashed = [t for t in run(9).told if t.was_set_aside]
+    assert crashed
+    (tmp_path / "BROKEN").unlink()
+    mended = run(9, retry_crashed=True)
+    assert all(t.outcome.status is Status.OK for t in mended.told)
+    assert f"{len(crashed)} trials that were set aside run again" in events
+    longer = run(11 + len(crashed))
+    assert len(longer.told) == 11 + len(crashed)
+    assert not any("would not ask" in event for event in events)

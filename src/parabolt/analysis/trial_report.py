@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import OptionError
 from parabolt.trials.journal import read_journal
-from parabolt.trials.records import History
+from parabolt.trials.records import TrialHistory
 from parabolt.trials.session import JOURNAL
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def write_trial_report(folder: Path, out: Path) -> Path:
         JournalError: If the journal can't be read.
         OptionError: If the page can't be written.
     """
-    history = History.of(read_journal(folder / JOURNAL))
+    history = TrialHistory.of(read_journal(folder / JOURNAL))
     about = history.about
     verb = "Search" if about.get("purpose") == "tune" else "Sweep"
     page = _PAGE.substitute(
@@ -84,7 +84,7 @@ def write_trial_report(folder: Path, out: Path) -> Path:
     return path
 
 
-def _summary(history: History, folder: Path) -> str:
+def _summary(history: TrialHistory, folder: Path) -> str:
     about, best = history.about, history.incumbent
     hours = history.wall_time_s * about.get("n_gpus", 1) / 3600.0
     saved = history.saved_s * about.get("n_gpus", 1) / 3600.0
@@ -107,7 +107,7 @@ def _summary(history: History, folder: Path) -> str:
     )
 
 
-def _rows(history: History) -> Iterator[str]:
+def _rows(history: TrialHistory) -> Iterator[str]:
     best = float("-inf")
     for trial in history.told:
         if trial.outcome.is_feasible:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from parabolt.cli.output import Json, console, print_json
-from parabolt.cli.trial_view import print_result, result_as_json, watching
+from parabolt.cli.trial_view import RetryCrashed, print_result, result_as_json, watching
 from parabolt.instances.search_space import SearchSpace
 from parabolt.trials.spec.file import load_spec
 from parabolt.trials.sweep import EXPORT
@@ -18,6 +18,7 @@ from parabolt.trials.sweep import sweep as run_sweep
 def sweep(
     spec: Annotated[Path, typer.Argument(help="The spec, a TOML file; see docs/tune.md.")],
     out: Annotated[Path, typer.Option(help="Directory of the sweep.")] = Path("runs/sweep"),
+    retry_crashed: RetryCrashed = False,
     json: Json = False,
 ) -> None:
     """Measure all configurations of an instance, and write the raw export of a table.
@@ -29,7 +30,7 @@ def sweep(
     n_trials = len(SearchSpace.lattice(loaded.instance))
     try:
         with watching(screen, loaded, n_trials, is_quiet=json) as observer:
-            history = run_sweep(loaded, out, observer=observer)
+            history = run_sweep(loaded, out, retry_crashed=retry_crashed, observer=observer)
     except KeyboardInterrupt:
         typer.echo(f"stopped; the same command goes on from {out}", err=True)
         raise typer.Exit(130) from None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
@@ -20,9 +21,15 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from parabolt.trials.records import History, Trial
-    from parabolt.trials.session import Progress
+    from parabolt.trials.records import Trial, TrialHistory
+    from parabolt.trials.session import SessionState
     from parabolt.trials.spec.spec import Spec
+
+#: The `--retry-crashed` option of both commands.
+RetryCrashed = Annotated[
+    bool,
+    typer.Option("--retry-crashed", help="Run trials again that ended as crashed or node."),
+]
 
 #: Trials and messages that are shown at once.
 _N_TRIALS, _N_MESSAGES = 12, 4
@@ -31,7 +38,7 @@ _N_TRIALS, _N_MESSAGES = 12, 4
 @contextmanager
 def watching(
     screen: Console, spec: Spec, n_trials: int | None, *, is_quiet: bool
-) -> Iterator[Callable[[Progress], None]]:
+) -> Iterator[Callable[[SessionState], None]]:
     """An observer that draws on a terminal, prints events into a pipe, or says nothing.
 
     SIGTERM ends the run as Ctrl-C does: what runs is ended first.
@@ -41,16 +48,16 @@ def watching(
         if is_quiet:
             yield _ignore
         elif not screen.is_terminal:
-            yield lambda progress: _print_event(screen, progress)
+            yield lambda state: _print_event(screen, state)
         else:
             messages: list[str] = []
             with Live(console=screen, refresh_per_second=4) as live:
-                yield lambda progress: _draw(live, spec, n_trials, messages, progress)
+                yield lambda state: _draw(live, spec, n_trials, messages, state)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def print_result(screen: Console, spec: Spec, history: History) -> None:
+def print_result(screen: Console, spec: Spec, history: TrialHistory) -> None:
     """Prints what was found, its launch command, and what it rests on."""
     best, n_gpus = history.incumbent, spec.instance.cluster.n_gpus
     counts = ", ".join(f"{n} {status}" for status, n in sorted(_counts(history).items()))
@@ -69,7 +76,7 @@ def print_result(screen: Console, spec: Spec, history: History) -> None:
     )
 
 
-def result_as_json(spec: Spec, history: History) -> dict[str, Any]:
+def result_as_json(spec: Spec, history: TrialHistory) -> dict[str, Any]:
     """The same for scripts."""
     best, n_gpus = history.incumbent, spec.instance.cluster.n_gpus
     return {
@@ -112,7 +119,7 @@ def _measured(trial: Trial, spec: Spec) -> str:
     return f"{outcome.throughput:.5g}{spread_text} iterations/s, {memory}, measured"
 
 
-def _counts(history: History) -> dict[str, int]:
+def _counts(history: TrialHistory) -> dict[str, int]:
     counts: dict[str, int] = {}
     for trial in history.told:
         status = str(trial.outcome.status)
@@ -120,30 +127,30 @@ def _counts(history: History) -> dict[str, int]:
     return counts
 
 
-def _print_event(screen: Console, progress: Progress) -> None:
-    if progress.message:
-        screen.print(progress.message, markup=False, soft_wrap=True)
+def _print_event(screen: Console, state: SessionState) -> None:
+    if state.message:
+        screen.print(state.message, markup=False, soft_wrap=True)
 
 
 def _draw(
-    live: Live, spec: Spec, n_trials: int | None, messages: list[str], progress: Progress
+    live: Live, spec: Spec, n_trials: int | None, messages: list[str], state: SessionState
 ) -> None:
-    if progress.message:
-        messages.append(progress.message)
+    if state.message:
+        messages.append(state.message)
         del messages[:-_N_MESSAGES]
     live.update(
         Group(
-            _status_line(spec, n_trials, progress),
-            _running_line(spec, progress),
-            _trials_table(progress.history),
+            _status_line(spec, n_trials, state),
+            _running_line(spec, state),
+            _trials_table(state.history),
             Text("\n".join(messages), style="dim"),
         )
     )
 
 
-def _status_line(spec: Spec, n_trials: int | None, progress: Progress) -> Text:
-    history, n_gpus = progress.history, spec.instance.cluster.n_gpus
-    spent = (history.wall_time_s + progress.running_s) * n_gpus / 3600.0
+def _status_line(spec: Spec, n_trials: int | None, state: SessionState) -> Text:
+    history, n_gpus = state.history, spec.instance.cluster.n_gpus
+    spent = (history.wall_time_s + state.running_s) * n_gpus / 3600.0
     saved = history.saved_s * n_gpus / 3600.0
     of = "" if n_trials is None else f" of {n_trials}"
     return Text(
@@ -153,21 +160,21 @@ def _status_line(spec: Spec, n_trials: int | None, progress: Progress) -> Text:
     )
 
 
-def _running_line(spec: Spec, progress: Progress) -> RenderableType:
-    trial = progress.trial
+def _running_line(spec: Spec, state: SessionState) -> RenderableType:
+    trial = state.trial
     if trial is None:
         return Text("choosing the next trial")
-    gain = progress.expected_gain
+    gain = state.expected_gain
     gain_text = "" if gain is None else f", expected gain {gain:.3g} iterations/s"
-    steps = progress.step_times_s
+    steps = state.step_times_s
     speed = "" if not steps else f", {len(steps) / sum(steps):.4g} iterations/s so far"
     return Text(
         f"running trial {trial.number}: {trial.configuration}; {len(steps)} of "
-        f"{spec.trial.timed_steps} timed steps, {progress.running_s:.0f} s{speed}{gain_text}"
+        f"{spec.trial.timed_steps} timed steps, {state.running_s:.0f} s{speed}{gain_text}"
     )
 
 
-def _trials_table(history: History) -> Table:
+def _trials_table(history: TrialHistory) -> Table:
     best = history.incumbent
     table = Table("trial", "configuration", "status", "iterations/s", "GB", "s")
     for trial in history.told[-_N_TRIALS:]:
@@ -195,5 +202,5 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _ignore(_progress: Progress) -> None:
+def _ignore(_progress: SessionState) -> None:
     pass

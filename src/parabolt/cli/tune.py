@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from parabolt.cli.output import Json, console, print_json
-from parabolt.cli.trial_view import print_result, result_as_json, watching
+from parabolt.cli.trial_view import RetryCrashed, print_result, result_as_json, watching
 from parabolt.trials.spec.file import load_spec
 from parabolt.trials.tune import tune as run_tuning
 
@@ -16,6 +16,7 @@ from parabolt.trials.tune import tune as run_tuning
 def tune(
     spec: Annotated[Path, typer.Argument(help="The spec, a TOML file; see docs/tune.md.")],
     out: Annotated[Path, typer.Option(help="Directory of journal and trials.")] = Path("runs/tune"),
+    retry_crashed: RetryCrashed = False,
     json: Json = False,
 ) -> None:
     """Search for the fastest configuration of a real training program, in few real runs.
@@ -26,7 +27,7 @@ def tune(
     n_trials = None if loaded.budget is None else loaded.budget.trials
     try:
         with watching(screen, loaded, n_trials, is_quiet=json) as observer:
-            history = run_tuning(loaded, out, observer=observer)
+            history = run_tuning(loaded, out, retry_crashed=retry_crashed, observer=observer)
     except KeyboardInterrupt:
         typer.echo(f"stopped; the same command goes on from {out}", err=True)
         raise typer.Exit(130) from None

@@ -1,8 +1,8 @@
 """The records of a journal, and the history that they add up to.
 
 Kinds: `created` (identity of the spec), `asked` (a trial begins), `launched` and `ended` (an
-attempt of it; the last one is final, and its outcome stands). A trial that was asked and has no
-outcome was under way.
+attempt of it; the last one is final, and its outcome stands), `reopened` (a trial that was set
+aside runs again). A trial that was asked and has no outcome was under way.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 #: Version of the records, in `created`.
 VERSION = 1
+_SET_ASIDE = (Status.CRASHED, Status.NODE)
 
 
 @dataclass
@@ -33,7 +34,8 @@ class Trial:
         number: From 0, in the order they were asked.
         configuration: What is tried.
         n_launched: Attempts that were launched.
-        n_crashed: Attempts that crashed.
+        n_crashed: Attempts that crashed since it was asked or reopened.
+        n_lost_place: Attempts that hardware, network or the scheduler ended since then.
         ending: The outcome; None while the trial is under way.
         reason: Why it ended as it did.
         statistics: Statistics as recorded; None unless it finished.
@@ -46,6 +48,7 @@ class Trial:
     configuration: Configuration
     n_launched: int = 0
     n_crashed: int = 0
+    n_lost_place: int = 0
     ending: Outcome | None = None
     reason: str = ""
     statistics: dict[str, Any] | None = None
@@ -66,26 +69,34 @@ class Trial:
 
     @property
     def was_set_aside(self) -> bool:
-        """Whether it crashed for good: neither infeasible nor slow, only unknown."""
-        return self.ending is not None and self.ending.status is Status.CRASHED
+        """Whether it crashed or lost its place for good: nothing is known of its configuration."""
+        return self.ending is not None and self.ending.status in _SET_ASIDE
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it counts towards a budget of trials: it was run, and its outcome stands."""
+        return self.ending is not None and self.ending.status not in (*_SET_ASIDE, Status.INVALID)
 
 
 @dataclass
-class History:
+class TrialHistory:
     """All trials of a journal.
 
     Attributes:
         identity: Identity of the spec; None while the journal is new.
         about: What is searched, for a report: instance, GPUs, memory, optimizer and command.
         trials: The trials.
+        events: What was asked of an optimizer and told to it, in order: a trial with None as it
+            begins, and with its outcome as that stands.
     """
 
     identity: dict[str, Any] | None = None
     about: dict[str, Any] = field(default_factory=dict)
     trials: list[Trial] = field(default_factory=list)
+    events: list[tuple[Trial, Outcome | None]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> History:
+    def of(cls, records: Iterable[Record]) -> TrialHistory:
         """The history that records add up to.
 
         Raises:
@@ -114,19 +125,25 @@ class History:
             if record["trial"] != len(self.trials):
                 raise ValueError(f"trial {record['trial']} out of order")
             self.trials.append(Trial(len(self.trials), configuration))
+            self.events.append((self.trials[-1], None))
             return
         trial = self.trials[record["trial"]]
         if kind == "launched":
             trial.n_launched += 1
             trial.folder = record["folder"]
         elif kind == "ended":
-            trial.n_crashed += record["outcome"]["status"] == Status.CRASHED
-            trial.wall_time_s += record["outcome"]["wall_time_s"]
+            outcome = Outcome.from_record(record["outcome"])
+            trial.n_crashed += outcome.status is Status.CRASHED
+            trial.n_lost_place += outcome.status is Status.NODE
+            trial.wall_time_s += outcome.wall_time_s
             trial.saved_s += record["saved_s"]
             trial.statistics = record["statistics"]
             trial.reason = record["reason"]
             if record["is_final"]:
-                trial.ending = Outcome.from_record(record["outcome"])
+                trial.ending = outcome
+                self.events.append((trial, outcome))
+        elif kind == "reopened":
+            trial.ending, trial.n_crashed, trial.n_lost_place = None, 0, 0
         else:
             raise ValueError(f"unknown kind {kind!r}")
 
@@ -170,6 +187,11 @@ def asked(number: int, configuration: Configuration) -> Record:
 def launched(number: int, folder: str) -> Record:
     """An attempt begins."""
     return {"kind": "launched", "trial": number, "folder": folder}
+
+
+def reopened(number: int) -> Record:
+    """A trial that was set aside runs again."""
+    return {"kind": "reopened", "trial": number}
 
 
 def ended(number: int, attempt: Attempt, *, is_final: bool) -> Record:

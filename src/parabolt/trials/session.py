@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -9,10 +10,11 @@ from parabolt.errors import JournalError, LaunchError
 from parabolt.outcome import Status
 from parabolt.trials import records
 from parabolt.trials.attempt import AttemptRunner
+from parabolt.trials.giving_up import GivingUp
 from parabolt.trials.journal import Journal
 from parabolt.trials.launchers.local import LocalLauncher
 from parabolt.trials.launchers.slurm import SlurmLauncher
-from parabolt.trials.records import History
+from parabolt.trials.records import TrialHistory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
     from parabolt.trials.records import Trial
     from parabolt.trials.spec.spec import Spec
 
-#: So many trials set aside one after the other mean that the program is broken, not they.
-_MAX_IN_A_ROW = 5
+#: So often a trial is run again that hardware, network or the scheduler ended.
+_MAX_LOST_PLACES = 5
 
 #: Name of the journal in a session's folder.
 JOURNAL = "journal.jsonl"
 
 
 @dataclass(frozen=True)
-class Progress:
+class SessionState:
     """What is going on, for whoever watches.
 
     Attributes:
@@ -45,7 +47,7 @@ class Progress:
         message: Something that happened, in words; empty for a mere look.
     """
 
-    history: History
+    history: TrialHistory
     trial: Trial | None = None
     step_times_s: tuple[float, ...] = ()
     running_s: float = 0.0
@@ -67,6 +69,7 @@ class Session:
         spec: The spec.
         folder: Folder of the journal and of the trials' folders.
         purpose: `tune` or `sweep`; a journal of one doesn't go on as the other.
+        retry_crashed: Whether trials that an earlier session set aside run again.
         observer: Called at each look and each event.
 
     Raises:
@@ -80,7 +83,8 @@ class Session:
         folder: Path,
         *,
         purpose: str,
-        observer: Callable[[Progress], None] | None = None,
+        retry_crashed: bool = False,
+        observer: Callable[[SessionState], None] | None = None,
     ) -> None:
         self.spec = spec
         self.folder = folder.resolve()
@@ -93,13 +97,18 @@ class Session:
         )
         self._journal = Journal(self.folder / JOURNAL)
         try:
-            self.history = History.of(self._journal.records)
+            self.history = TrialHistory.of(self._journal.records)
             self._check_identity({"purpose": purpose, **spec.identity()})
         except BaseException:
             self._journal.close()
             raise
         if self._journal.notice:
             self.say(self._journal.notice)
+        self._giving_up = GivingUp()
+        if retry_crashed:
+            set_aside = [trial for trial in self.history.trials if trial.was_set_aside]
+            self._reopen(set_aside)
+            self.say(f"{len(set_aside)} trials that were set aside run again")
 
     def __enter__(self) -> Self:
         return self
@@ -122,13 +131,15 @@ class Session:
         *,
         stops: Callable[[Sequence[float]], bool] | None = None,
     ) -> None:
-        """Runs a trial until its outcome stands: a crashed attempt is retried.
+        """Runs a trial until its outcome stands.
 
-        A trial that was under way when its session was killed is launched anew, and what it left
-        running is ended first.
+        An attempt that crashed is run again as often as the spec says; one that lost its place
+        doesn't count, and is run again some more times. A trial that was under way when its session
+        was killed is launched anew, and what it left running is ended first.
 
         Raises:
-            LaunchError: If nothing can be launched, or one trial after the other crashes.
+            LaunchError: If nothing can be launched, or the trials say that the program or the
+                cluster is at fault.
         """
         self._trial = trial
         if trial.n_launched and self._launcher.end_leftovers(self.folder / trial.folder):
@@ -139,15 +150,29 @@ class Session:
             self._record(records.launched(trial.number, name))
             attempt = self._runner.run(trial.configuration, self._new_folder(name), stops=stops)
             status = attempt.verdict.status
-            is_final = status is not Status.CRASHED or trial.n_crashed >= self.spec.trial.retries
+            is_final = not self._runs_again(trial, status)
             self._record(records.ended(trial.number, attempt, is_final=is_final))
             if is_final:
                 break
-            self.say(f"trial {trial.number} crashed and is run again: {attempt.verdict.reason}")
-        why = f": {trial.reason}" if trial.reason else ""
+            self.say(f"trial {trial.number} {status}, and is run again: {attempt.verdict.reason}")
         self._trial = None
-        self.say(f"trial {trial.number} {status}{why}")
-        self._check_not_broken()
+        self.say(_said_of(trial))
+        if (reason := self._giving_up.add(trial)) is not None:
+            self._reopen(self._giving_up.trials)
+            raise LaunchError(
+                f"{reason}; its logs are in {self.folder / trial.folder}; mend it, and the same "
+                "command runs these trials again (with --retry-crashed also those that had been "
+                "set aside before)"
+            )
+
+    def _runs_again(self, trial: Trial, status: Status) -> bool:
+        if status is Status.NODE:
+            return trial.n_lost_place < _MAX_LOST_PLACES
+        return status is Status.CRASHED and trial.n_crashed < self.spec.trial.retries
+
+    def _reopen(self, trials: Sequence[Trial]) -> None:
+        for trial in trials:
+            self._record(records.reopened(trial.number))
 
     def _new_folder(self, name: str) -> Path:
         folder = self.folder / name
@@ -156,15 +181,6 @@ class Session:
                 f"{folder} is there already, and not in the journal; try another directory"
             )
         return folder
-
-    def _check_not_broken(self) -> None:
-        last = self.history.told[-_MAX_IN_A_ROW:]
-        if len(last) == _MAX_IN_A_ROW and all(trial.was_set_aside for trial in last):
-            raise LaunchError(
-                f"the last {_MAX_IN_A_ROW} trials crashed, so the program or the cluster is at "
-                f"fault rather than the configurations; the last one: {last[-1].reason}; its logs "
-                f"are in {self.folder / last[-1].folder}"
-            )
 
     def _check_identity(self, identity: dict[str, str]) -> None:
         found = self.history.identity
@@ -197,7 +213,16 @@ class Session:
     def _tell(self, steps: Sequence[float] = (), running_s: float = 0.0, message: str = "") -> None:
         if self._observer is not None:
             self._observer(
-                Progress(
+                SessionState(
                     self.history, self._trial, tuple(steps), running_s, self.expected_gain, message
                 )
             )
+
+
+def _said_of(trial: Trial) -> str:
+    """What a trial gave, in one line."""
+    outcome, why = trial.outcome, f": {trial.reason}" if trial.reason else ""
+    figures = f", {outcome.throughput:.5g} iterations/s" if outcome.status.is_timed else ""
+    if 0.0 < outcome.peak_memory_gb < math.inf:
+        figures += f", {outcome.peak_memory_gb:.4g} GB"
+    return f"trial {trial.number} {outcome.status}{figures}{why}"

@@ -11,14 +11,14 @@ from parabolt.instances.search_space import SearchSpace
 from parabolt.outcome import Status
 from parabolt.space.knobs import KNOBS
 from parabolt.tables.schema import context_values
-from parabolt.trials.session import Progress, Session
+from parabolt.trials.session import Session, SessionState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from parabolt.instances.specs import Instance
-    from parabolt.trials.records import History, Trial
+    from parabolt.trials.records import Trial, TrialHistory
     from parabolt.trials.spec.spec import Spec
 
 #: Name of the export in a sweep's folder.
@@ -34,8 +34,9 @@ def sweep(
     spec: Spec,
     folder: Path,
     *,
-    observer: Callable[[Progress], None] | None = None,
-) -> History:
+    retry_crashed: bool = False,
+    observer: Callable[[SessionState], None] | None = None,
+) -> TrialHistory:
     """Measures all configurations of the lattice, in lattice order, and writes the export.
 
     A sweep that was killed goes on where it was. The export holds a row for each configuration that
@@ -45,6 +46,7 @@ def sweep(
     Args:
         spec: The spec; its budget, optimizer and early termination are not used.
         folder: Where journal, trials and export are kept.
+        retry_crashed: Whether trials that an earlier session set aside run again first.
         observer: Called at each look at a running trial and at each event.
 
     Returns:
@@ -56,14 +58,17 @@ def sweep(
         OptionError: If the export can't be written.
     """
     candidates = SearchSpace.lattice(spec.instance).candidates
-    with Session(spec, folder, purpose="sweep", observer=observer) as session:
-        for configuration in candidates[len(session.history.told) :]:
-            session.run(session.history.under_way or session.ask(configuration))
+    with Session(
+        spec, folder, purpose="sweep", retry_crashed=retry_crashed, observer=observer
+    ) as session:
+        history = session.history
+        while (trial := history.under_way) is not None or len(history.trials) < len(candidates):
+            session.run(trial or session.ask(candidates[len(history.trials)]))
         write_export(session.history, spec, folder / EXPORT)
         return session.history
 
 
-def write_export(history: History, spec: Spec, path: Path) -> None:
+def write_export(history: TrialHistory, spec: Spec, path: Path) -> None:
     """Writes the trials with a definite outcome as the raw export of a table.
 
     Floats are written so that they read back bit for bit. Step times are those of the timed steps.

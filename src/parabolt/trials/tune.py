@@ -10,7 +10,7 @@ from parabolt.errors import CandidatesExhaustedError, SpecError
 from parabolt.instances.search_space import SearchSpace
 from parabolt.optimizers.gp.acquisition import log_expected_improvement
 from parabolt.optimizers.registry import make_optimizer
-from parabolt.trials.session import Progress, Session
+from parabolt.trials.session import Session, SessionState
 from parabolt.trials.stopping import Belief
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from parabolt.optimizers.optimizer import Optimizer
     from parabolt.outcome import FloatArray
     from parabolt.space.configuration import Configuration
-    from parabolt.trials.records import History
+    from parabolt.trials.records import TrialHistory
     from parabolt.trials.spec.spec import Budget, Spec
 
 
@@ -39,8 +39,9 @@ def tune(
     spec: Spec,
     folder: Path,
     *,
-    observer: Callable[[Progress], None] | None = None,
-) -> History:
+    retry_crashed: bool = False,
+    observer: Callable[[SessionState], None] | None = None,
+) -> TrialHistory:
     """Searches until the budget is used up or no candidate is left.
 
     A search that was killed goes on where it was: the same history, and only the trial that was
@@ -49,6 +50,7 @@ def tune(
     Args:
         spec: The spec, with a budget.
         folder: Where journal and trials are kept.
+        retry_crashed: Whether trials that an earlier session set aside run again first.
         observer: Called at each look at a running trial and at each event.
 
     Returns:
@@ -64,7 +66,9 @@ def tune(
         raise SpecError("[budget] expected trials, wall_clock_h or gpu_hours, got none")
     space = SearchSpace.lattice(spec.instance)
     _make(spec, space, replayed=0)  # a wrong optimizer or option is told before anything is made
-    with Session(spec, folder, purpose="tune", observer=observer) as session:
+    with Session(
+        spec, folder, purpose="tune", retry_crashed=retry_crashed, observer=observer
+    ) as session:
         history = session.history
         optimizer = _replay(spec, space, session)
         while not _is_spent(spec.budget, history, spec.instance.cluster.n_gpus):
@@ -95,9 +99,11 @@ def _replay(spec: Spec, space: SearchSpace, session: Session) -> Optimizer:
     Should it ask differently (another version, or other rounding), what was measured still counts:
     a fresh one is told everything, and goes on from there.
     """
-    trials = session.history.trials
     optimizer = _make(spec, space, replayed=0)
-    for trial in trials:
+    for trial, outcome in session.history.events:
+        if outcome is not None:
+            optimizer.tell(trial.configuration, outcome)
+            continue
         try:
             is_same = optimizer.ask() == trial.configuration
         except CandidatesExhaustedError:
@@ -107,18 +113,21 @@ def _replay(spec: Spec, space: SearchSpace, session: Session) -> Optimizer:
                 f"the optimizer would not ask trial {trial.number} again; it goes on as a new one "
                 "that knows the history"
             )
-            optimizer = _make(spec, space, replayed=len(trials))
-            for told in session.history.told:
-                optimizer.tell(told.configuration, told.outcome)
-            return optimizer
-        if trial.ending is not None:
-            optimizer.tell(trial.configuration, trial.outcome)
+            return _make_informed(spec, space, session.history)
     return optimizer
 
 
-def _is_spent(budget: Budget, history: History, n_gpus: int) -> bool:
+def _make_informed(spec: Spec, space: SearchSpace, history: TrialHistory) -> Optimizer:
+    optimizer = _make(spec, space, replayed=len(history.trials))
+    for trial, outcome in history.events:
+        if outcome is not None:
+            optimizer.tell(trial.configuration, outcome)
+    return optimizer
+
+
+def _is_spent(budget: Budget, history: TrialHistory, n_gpus: int) -> bool:
     hours = history.wall_time_s / 3600.0
-    n_outcomes = sum(not trial.was_set_aside for trial in history.told)
+    n_outcomes = sum(trial.is_counted for trial in history.trials)
     return (
         (budget.trials is not None and n_outcomes >= budget.trials)
         or (budget.wall_clock_h is not None and hours >= budget.wall_clock_h)
@@ -127,7 +136,7 @@ def _is_spent(budget: Budget, history: History, n_gpus: int) -> bool:
 
 
 def _outlook(
-    optimizer: Optimizer, configuration: Configuration, history: History
+    optimizer: Optimizer, configuration: Configuration, history: TrialHistory
 ) -> tuple[Belief | None, float | None]:
     """What the surrogate believes of a candidate, and its expected improvement."""
     incumbent = history.incumbent
@@ -140,7 +149,7 @@ def _outlook(
 
 
 def _stopping_question(
-    spec: Spec, history: History, belief: Belief | None
+    spec: Spec, history: TrialHistory, belief: Belief | None
 ) -> Callable[[Sequence[float]], bool] | None:
     rule, incumbent = spec.stopping, history.incumbent
     if rule is None or incumbent is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from parabolt.trials.endings.streams import Line
 
@@ -28,18 +28,18 @@ _WORD = r"(?P<word>[Kk]illed|[Tt]erminated|[Aa]borted|[Ss]egmentation fault|[Bb]
 _WORD += r"|[Ff]loating point exception|[Ii]llegal instruction|[Hh]angup|Out Of Memory)"
 
 #: What each tool says of a process that ended; `code`, `signal` (a number), `name` or `word` say
-#: how, and `rank` whose it was.
+#: how, and `rank` or `local` (the rank within a host) whose it was.
 _EXPRESSIONS = tuple(
     re.compile(text)
     for text in (
         # torchrun, in one line; its summary takes several and is read apart
-        r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+)",
+        r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+)",
         r"Signal (?P<signal>\d+) \(SIG[A-Z]+\) received by PID",
         # DeepSpeed's launcher
-        r"(?:--local_rank=(?P<rank>\d+).*)?exits with return code = (?P<code>-?\d+)",
+        r"(?:--local_rank=(?P<local>\d+).*)?exits with return code = (?P<code>-?\d+)",
         # Python's subprocess (accelerate), multiprocessing, torch.multiprocessing
         r"returned non-zero exit status (?P<code>\d+)",
-        r"died with <Signals\.(?P<name>SIG[A-Z]+): \d+>|died with (?P<name2>SIG[A-Z]+)",
+        r"died with (?:<Signals\.)?(?P<name>SIG[A-Z]+)\b",
         r"process (?P<rank>\d+) terminated with signal (?P<name>SIG[A-Z]+)",
         r"process (?P<rank>\d+) terminated with exit code (?P<code>\d+)",
         # a data loader's worker
@@ -65,23 +65,32 @@ _ROOT_LINES = 7
 
 
 @dataclass(frozen=True)
-class Exit:
+class ProcessEnd:
     """How a process ended.
 
     Attributes:
         rank: Whose process it was; None where nothing says it.
-        exit_code: Its exit code, negative for a signal; None where it only vanished.
+        exit_code: Its exit code, negative for a signal. A process that only vanished counts as
+            killed, as one that the kernel kills does.
+        local_rank: Whose it was within its host; None where nothing says it.
         is_root: Whether the launcher calls it the first that failed.
     """
 
     rank: int | None
-    exit_code: int | None
+    exit_code: int
+    local_rank: int | None = None
     is_root: bool = False
 
     @property
     def was_killed(self) -> bool:
-        """Whether it was killed outright, or vanished, as one that the kernel kills does."""
-        return self.exit_code is None or signal_of(self.exit_code) == signal.SIGKILL
+        """Whether it was killed outright."""
+        return signal_of(self.exit_code) == signal.SIGKILL
+
+    def __str__(self) -> str:
+        who = "a process" if self.local_rank is None else f"local rank {self.local_rank}"
+        if self.rank is not None:
+            who = f"rank {self.rank}"
+        return f"{who} ended with {exit_in_words(self.exit_code)}"
 
 
 def signal_of(exit_code: int) -> int | None:
@@ -108,34 +117,42 @@ def exit_in_words(exit_code: int) -> str:
     return f"exit code {exit_code}" if number is None else f"signal {signal.Signals(number).name}"
 
 
-def exits_in(lines: Iterable[Line]) -> list[Exit]:
+def exits_in(lines: Sequence[Line]) -> list[ProcessEnd]:
     """Every end of a process that the lines tell of, in order."""
-    return list(_exits(list(lines)))
+    return list(_exits(lines))
 
 
-def _exits(lines: list[Line]) -> Iterator[Exit]:
+def first_of(ends: Sequence[ProcessEnd]) -> ProcessEnd | None:
+    """The end that the launcher calls the first, or tells of first; None if it tells of none."""
+    return next((end for end in ends if end.is_root), None) or next(iter(ends), None)
+
+
+def _exits(lines: Sequence[Line]) -> Iterator[ProcessEnd]:
     for at, line in enumerate(lines):
         if _ROOT_CAUSE.search(line.text):
             text = "\n".join(following.text for following in lines[at + 1 : at + 1 + _ROOT_LINES])
             rank, code = _ROOT_RANK.search(text), _ROOT_EXIT.search(text)
             if rank and code:
-                yield Exit(int(rank[1]), int(code[1]), is_root=True)
+                yield ProcessEnd(int(rank[1]), int(code[1]), is_root=True)
         if line.is_suspect and (found := _exit(line)) is not None:
             yield found
 
 
-def _exit(line: Line) -> Exit | None:
+def _exit(line: Line) -> ProcessEnd | None:
     match = next((m for e in _EXPRESSIONS if (m := e.search(line.text))), None)
     if match is None:
         return None
     said = {name: text for name, text in match.groupdict().items() if text is not None}
     rank = int(said["rank"]) if "rank" in said else line.rank
+    local_rank = int(said["local"]) if "local" in said else None
+    return ProcessEnd(rank, _exit_code(said), local_rank=local_rank)
+
+
+def _exit_code(said: dict[str, str]) -> int:
     if "code" in said:
-        return Exit(rank, int(said["code"]))
+        return int(said["code"])
     if "signal" in said:
-        return Exit(rank, -int(said["signal"]))
-    if name := said.get("name") or said.get("name2"):
-        return Exit(rank, -int(signal.Signals.__members__.get(name, signal.SIGTERM)))
-    if "word" in said:
-        return Exit(rank, -int(_WORDS[said["word"].lower()]))
-    return Exit(rank, None)
+        return -int(said["signal"])
+    if "name" in said:
+        return -int(signal.Signals.__members__.get(said["name"], signal.SIGTERM))
+    return -int(_WORDS[said["word"].lower()]) if "word" in said else -int(signal.SIGKILL)

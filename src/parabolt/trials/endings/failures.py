@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from parabolt.trials.endings import messages
 from parabolt.trials.endings.memory import Weight, weight_of
-from parabolt.trials.endings.progress import Progress
+from parabolt.trials.endings.reported_steps import ReportedSteps
 from parabolt.trials.endings.streams import plain, steps_in, streams_of
 
 if TYPE_CHECKING:
@@ -89,18 +89,15 @@ class Account:
         self.lines = sorted((x for s in streams for x in s.lines), key=lambda line: line.order)
         steps = [step for step in steps_in(self.lines) if not _is_trouble(step.line)]
         self.has_begun = bool(steps)
-        progress = Progress(steps)
+        steps_reported = ReportedSteps(steps)
         failures = [f for stream in streams for f in _failures(stream)]
         shortages = [s for stream in streams for s in _shortages(stream)]
+        past = steps_reported.goes_past
         self.failures = sorted(
-            (f for f in failures if not progress.goes_past(f.line)), key=lambda f: f.line.order
+            (f for f in failures if not past(f.line)), key=lambda f: f.line.order
         )
         self.shortages = sorted(
-            (
-                s
-                for s in shortages
-                if not progress.goes_past(s.line, by_anyone=s.weight < Weight.FATAL)
-            ),
+            (s for s in shortages if not past(s.line, by_anyone=s.weight < Weight.FATAL)),
             key=lambda s: s.line.order,
         )
 

@@ -1,8 +1,8 @@
 """The messages by which failures other than lack of memory are known, line by line.
 
-Sources of the facts: the messages of Python, PyTorch and its launchers, NCCL, gloo, HCCL, the NVIDIA
-driver, Slurm, PBS, LSF, MPI, Ray, and the checks that Megatron-LM, torchtitan, DeepSpeed, NeMo and
-their configuration libraries make of their settings. Lack of memory is in `memory`.
+Sources of the facts: the messages of Python, PyTorch and its launchers, NCCL, gloo, HCCL, the
+NVIDIA driver, Slurm, PBS, LSF, MPI, Ray, and the checks that Megatron-LM, torchtitan, DeepSpeed,
+NeMo and their configuration libraries make of their settings. Lack of memory is in `memory`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LAUNCHER = _any_of(
         # torchrun's summary
         r"^\s*(?:time|host|rank|exitcode|error_file|traceback)\s{2,}: |^\[\d+\]:$|^[=-]{20,}$",
         r"^\S+ FAILED$|^Failures:$|<NO_OTHER_FAILURES>|Root Cause \(first",
-        r"^pdsh@|ssh exited with exit code|^make: \*\*\*|command terminated with (?:non-zero )?exit",
+        r"^pdsh@|ssh exited with exit code|^make: \*\*\*|command terminated with .{0,9}exit",
         r"Ray(?:Task|Actor)Error|ActorDiedError|WorkerCrashedError|actor (?:died|is dead)",
         r"worker died or was killed|Error executing job with overrides|Job entrypoint command",
     ]
@@ -79,7 +79,7 @@ _TIME_LIMIT = _any_of(
         r"job killed: walltime \d+|walltime .{0,40}exceeded limit",
         r"[Jj]ob .{0,60}exceeded (?:its )?(?:wall|run|time)[ -]?(?:clock|time)?.{0,12}limit",
         r"^timeout: sending signal",
-        r"DeadlineExceeded\b.{0,80}(?:[Jj]ob|[Pp]od)|[Jj]ob was active longer than specified deadline",
+        r"DeadlineExceeded\b.{0,80}(?:[Jj]ob|[Pp]od)|active longer than specified deadline",
     ]
 )
 
@@ -111,7 +111,7 @@ _NETWORK = _any_of(
         r"Rendezvous(?:Timeout|Connection)\w*Error",
         r"NET/IB ?: Got (?:completion|async)|ibv_\w+|transport retry counter exceeded",
         r"\blink (?:is )?down\b|NET/OFI.{0,80}(?:fail|error)|EI0006|[Gg]etting socket times? out",
-        r"Stale file handle|Input/output error|Remote I/O error|Transport endpoint is not connected",
+        r"Stale file handle|Input/output error|Remote I/O error|endpoint is not connected",
     ]
 )
 
@@ -130,7 +130,8 @@ _CHECK = re.compile(
     r"(?:Error|Exception)\b"
 )
 _REFUSED = re.compile(
-    r"(?i)divisib|\bmultiple of\b|evenly|\bmust (?:be|equal|have|not|use|set)\b|\bshould (?:be|equal)"
+    r"(?i)divisib|\bmultiple of\b|evenly|\bmust (?:be|equal|have|not|use|set)\b"
+    r"|\bshould (?:be|equal)\b"
     r"|not (?:yet |currently )?(?:support|implement|compatible|allowed|equal|valid)|unsupported"
     r"|incompatib|can(?:not|'t| not) (?:be )?(?:used?|combined?|split|shard|partition|enabled?)"
     r"|does(?:n't| not) support|\bonly support|requires?\b|mutually exclusive|\binvalid\b"

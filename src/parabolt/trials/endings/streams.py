@@ -1,8 +1,8 @@
 """Logs as streams: the lines of one process in order, with the steps that it reported.
 
 A log of many ranks holds several streams, told apart by the labels of its lines; lines without a
-label are one stream of their own. Lines that quote source code, as tracebacks do, are left out: what
-a program says in its source has not happened.
+label are one stream of their own. Lines that quote source code, as tracebacks do, are left out:
+what a program says in its source has not happened.
 """
 
 from __future__ import annotations
@@ -177,10 +177,14 @@ def steps_in(lines: Iterable[Line]) -> Iterator[Step]:
             yield Step(line, f"bar of {bar['total']}", int(bar["number"]))
         elif match := _FAIRSEQ.search(text):
             yield Step(line, "fairseq", int(match["number"]))
-        elif (match := _STEP.search(text)) and (
-            not text[: match.start()].strip() or _FIGURE.search(text)
-        ):
+        elif match := _step(text) or _step(line.text):
             yield Step(line, match["word"].lower().rstrip("s"), int(match["number"]))
+
+
+def _step(text: str) -> re.Match[str] | None:
+    match = _STEP.search(text)
+    is_one = match and (not text[: match.start()].strip() or _FIGURE.search(text))
+    return match if is_one else None
 
 
 def plain(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from parabolt.outcome import Status
 from parabolt.trials.endings import messages
-from parabolt.trials.endings.exits import exit_in_words, exits_in, signal_of
+from parabolt.trials.endings.exits import exit_in_words, exits_in, first_of, signal_of
 from parabolt.trials.endings.failures import Account, Kind, shown
 from parabolt.trials.endings.memory import Weight
 from parabolt.trials.endings.streams import plain
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from parabolt.trials.endings.ending import Ending
-    from parabolt.trials.endings.exits import Exit
+    from parabolt.trials.endings.exits import ProcessEnd
     from parabolt.trials.endings.failures import Failure
     from parabolt.trials.endings.streams import Line
 
@@ -81,7 +81,7 @@ def decide(ending: Ending) -> Verdict:
     )
 
 
-def _out_of_memory(ending: Ending, account: Account, exits: Sequence[Exit]) -> Verdict | None:
+def _out_of_memory(ending: Ending, account: Account, exits: Sequence[ProcessEnd]) -> Verdict | None:
     fatal = [s.line for s in account.shortages if s.weight is Weight.FATAL]
     if fatal:
         own = [line for line in fatal if not messages.is_launcher(plain(line.text))]
@@ -101,10 +101,10 @@ def _out_of_memory(ending: Ending, account: Account, exits: Sequence[Exit]) -> V
     return None
 
 
-def _was_killed(ending: Ending, exits: Sequence[Exit]) -> bool:
+def _was_killed(ending: Ending, exits: Sequence[ProcessEnd]) -> bool:
     code = ending.exit_code
     is_own = code is not None and signal_of(code) == signal.SIGKILL
-    return is_own or any(exit_.was_killed for exit_ in exits)
+    return is_own or any(end.was_killed for end in exits)
 
 
 def _lost_place(ending: Ending, account: Account) -> Verdict | None:
@@ -119,7 +119,7 @@ def _lost_place(ending: Ending, account: Account) -> Verdict | None:
     return None if failed is None else Verdict(Status.NODE, _quote(failed.line, failed.shown))
 
 
-def _own_error(ending: Ending, account: Account, exits: Sequence[Exit]) -> Verdict | None:
+def _own_error(ending: Ending, account: Account, exits: Sequence[ProcessEnd]) -> Verdict | None:
     """The error that no other rank caused, of the rank that failed first."""
     limit = _hit_limit(ending, account)
     own = [f for f in account.failures if f.kind in _STATUS]
@@ -132,23 +132,23 @@ def _own_error(ending: Ending, account: Account, exits: Sequence[Exit]) -> Verdi
             if f.is_exception
             and (f.line.rank is not None or (f.has_traceback and not account.is_followed(f)))
         ]
-    root = next((e for e in exits if e.is_root), None) or next(iter(exits), None)
+    root = first_of(exits)
     first = _first([f for f in own if f.is_exception], root) or _first(own, root)
     if first is not None:
         status = _STATUS[first.kind]
         if status is Status.INVALID and account.has_begun:
             status = Status.CRASHED
         return Verdict(status, _told(ending, first, own))
-    if root is None or root.exit_code is None or limit or ending.exit_code == 0:
+    if root is None or limit or ending.exit_code == 0:
         return None
     number = signal_of(root.exit_code)
     if number is None or number in _OF_OTHERS:
         return None
-    return Verdict(Status.CRASHED, _ended(root))
+    return Verdict(Status.CRASHED, str(root))
 
 
-def _first(failures: Sequence[Failure], root: Exit | None) -> Failure | None:
-    """The first failure of the rank that a launcher names; of the earliest rank where it doesn't."""
+def _first(failures: Sequence[Failure], root: ProcessEnd | None) -> Failure | None:
+    """The first failure of the rank that a launcher names, or else of the earliest rank."""
     if root is not None and root.rank is not None:
         named = next((f for f in failures if f.line.rank == root.rank), None)
         if named is not None:
@@ -208,7 +208,7 @@ def _limit_line(account: Account) -> Line | None:
     return next((x for x in account.lines if x.is_suspect and messages.is_time_limit(x.text)), None)
 
 
-def _rest(ending: Ending, account: Account, exits: Sequence[Exit]) -> Verdict:
+def _rest(ending: Ending, account: Account, exits: Sequence[ProcessEnd]) -> Verdict:
     """What is left: memory that was only spoken of, a report with a fault, exit codes."""
     spoken = next(iter(account.shortages), None)
     if spoken is not None and ending.exit_code != 0:
@@ -216,10 +216,10 @@ def _rest(ending: Ending, account: Account, exits: Sequence[Exit]) -> Verdict:
     code = ending.exit_code
     if code == 0 and ending.report_fault is not None:
         return Verdict(Status.CRASHED, ending.report_fault)
-    root = next((e for e in exits if e.is_root), None) or next(iter(exits), None)
+    root = first_of(exits)
     lost = next((f for f in account.failures if f.kind is Kind.LOST_PEER), None)
-    if root is not None and root.exit_code is not None and (root.is_root or lost is None):
-        return Verdict(Status.CRASHED, _ended(root))
+    if root is not None and (root.is_root or lost is None):
+        return Verdict(Status.CRASHED, str(root))
     if lost is not None:
         return Verdict(Status.CRASHED, _quote(lost.line, lost.shown))
     said = f" ({ending.scheduler_reason})" if ending.scheduler_reason else ""
@@ -228,12 +228,6 @@ def _rest(ending: Ending, account: Account, exits: Sequence[Exit]) -> Verdict:
     return Verdict(
         Status.CRASHED, f"ended with {exit_in_words(code)} and no error in any log{said}"
     )
-
-
-def _ended(exit_: Exit) -> str:
-    who = "a process" if exit_.rank is None else f"rank {exit_.rank}"
-    assert exit_.exit_code is not None, "asked only for exits with a code"
-    return f"{who} ended with {exit_in_words(exit_.exit_code)}"
 
 
 def _quote(line: Line, text: str = "") -> str:

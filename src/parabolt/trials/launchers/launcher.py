@@ -37,7 +37,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Exit:
-    """How a command ended, as far as the launcher knows; see `Evidence`."""
+    """How a command ended, as far as the launcher knows; see `Ending`."""
 
     exit_code: int | None = None
     scheduler_state: str | None = None

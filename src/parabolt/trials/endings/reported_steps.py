@@ -28,7 +28,7 @@ class _Series:
         return self._to_come[at] > self._reached[at]
 
 
-class Progress:
+class ReportedSteps:
     """The steps that the ranks of a trial reported.
 
     Args:
