@@ -90,7 +90,7 @@ def measures(table: Table, calibration: Calibration) -> tuple[float, float, floa
     error = found.throughput[ok] / truth.throughput[ok] - 1.0
     low, high = found.throughput_interval(0.9)
     covered = (low[ok] <= truth.throughput[ok]) & (truth.throughput[ok] <= high[ok])
-    memory = found.peak_memory_gb[ok] / truth.peak_memory_gb[ok] - 1.0
+    memory = found.peak_memory_gib[ok] / truth.peak_memory_gib[ok] - 1.0
     return (
         float(spearmanr(found.throughput[ok], truth.throughput[ok])[0]),
         100 * float(np.abs(error).mean()),

@@ -43,7 +43,7 @@ ffn_size = 32768
 [cluster]
 n_gpus = 2048
 n_hosts = 256
-memory_gb = 96
+memory_gib = 96
 [workload]
 sequence_length = 8192
 batch_size = 512

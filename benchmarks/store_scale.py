@@ -54,8 +54,8 @@ def timed(what: str, *arguments: str, target_s: float) -> None:
     command = [sys.executable, "-c", "from parabolt.cli.main import run; run()", *arguments]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     seconds = time.perf_counter() - start
-    peak_gb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
-    print(f"{what:<28} {seconds:7.2f} s (target {target_s:g}), largest so far {peak_gb:.2f} GB")
+    peak_gib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+    print(f"{what:<28} {seconds:7.2f} s (target {target_s:g}), largest so far {peak_gib:.2f} GB")
 
 
 def main(folder: Path) -> None:

@@ -38,7 +38,7 @@ ffn_size = 131072
 [cluster]
 n_gpus = 32768
 n_hosts = 1
-memory_gb = 96
+memory_gib = 96
 
 [workload]
 sequence_length = 8192

@@ -5,7 +5,7 @@ import parabolt
 instance = parabolt.Instance(
     name="mine",
     model=parabolt.ModelShape(n_layers=32, n_heads=32, hidden_size=4096, ffn_size=14336),
-    cluster=parabolt.Cluster(n_gpus=16, n_hosts=2, memory_gb=80),
+    cluster=parabolt.Cluster(n_gpus=16, n_hosts=2, memory_gib=80),
     workload=parabolt.Workload(sequence_length=4096, batch_size=256),
     levels=(
         ("dp", (1, 2, 4, 8, 16)),

@@ -28,14 +28,14 @@ def test_a_record_is_what_json_holds():
     assert FULL.to_record() == {
         "status": "stopped",
         "throughput": 1.25,
-        "peak_memory_gb": 40.5,
+        "peak_memory_gib": 40.5,
         "memory_margin": -0.5,
         "wall_time_s": 12.5,
         "throughput_source": "imputed",
         "memory_source": "simulated",
     }
     oom = Outcome.oom().to_record()
-    assert (oom["throughput"], oom["peak_memory_gb"], oom["memory_margin"]) == (None, "inf", 0.2)
+    assert (oom["throughput"], oom["peak_memory_gib"], oom["memory_margin"]) == (None, "inf", 0.2)
     assert {type(value) for value in FULL.to_record().values()} == {str, float}
 
 
@@ -95,7 +95,7 @@ def test_columns_and_rows_give_back_every_field():
     assert list(columns) == list(FIELDS)
     assert columns["status"] == ["stopped", "crashed", "oom", "ok"]
     assert columns["memory_source"] == ["simulated", "none", "none", "none"]
-    assert columns["peak_memory_gb"][2] == np.inf
+    assert columns["peak_memory_gib"][2] == np.inf
     assert Outcomes.from_columns(columns) == outcomes
     assert list(outcomes.take(np.array([2, 0]))) == [ALL[2], ALL[0]]
     assert hash(outcomes) == hash(Outcomes.of(ALL))

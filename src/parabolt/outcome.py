@@ -23,6 +23,12 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 CodeArray = npt.NDArray[np.uint8]
 
+#: Bytes of a GiB, the unit of every memory figure in this package.
+GIB = 2.0**30
+
+#: GiB of a GB of 10^9 bytes.
+GIB_PER_GB = 1e9 / GIB
+
 #: Margin that stands for an out-of-memory failure, which has no magnitude: the process dies before
 #: it reports memory (BoLT benchmark, arXiv 2605.17000).
 OOM_MARGIN = 0.2
@@ -100,7 +106,7 @@ class Outcome:
         status: How the trial ended.
         throughput: Iterations per second; NaN unless there is a figure. Of a configuration that
             does not run it is finite only if `throughput_source` says `imputed`.
-        peak_memory_gb: Largest peak memory over the GPUs in GB; inf when out of memory.
+        peak_memory_gib: Largest peak memory over the GPUs in GiB; inf when out of memory.
         memory_margin: peak/capacity - 1: negative if and only if the run fits. `OOM_MARGIN` when
             out of memory; NaN when unknown.
         wall_time_s: Duration of the trial in seconds; NaN when unknown.
@@ -110,7 +116,7 @@ class Outcome:
 
     status: Status
     throughput: float = float("nan")
-    peak_memory_gb: float = float("nan")
+    peak_memory_gib: float = float("nan")
     memory_margin: float = float("nan")
     wall_time_s: float = float("nan")
     throughput_source: Source = Source.NONE
@@ -161,7 +167,7 @@ class Outcome:
     @classmethod
     def oom(cls) -> Outcome:
         """The outcome of a run that ran out of memory."""
-        return cls(Status.OOM, peak_memory_gb=float("inf"), memory_margin=OOM_MARGIN)
+        return cls(Status.OOM, peak_memory_gib=float("inf"), memory_margin=OOM_MARGIN)
 
 
 #: The fields of an outcome, in order.
@@ -182,7 +188,7 @@ class Outcomes:
     Attributes:
         status: Index into `STATUSES`, uint8.
         throughput: Iterations per second, float64; see `Outcome`.
-        peak_memory_gb: GB, float64.
+        peak_memory_gib: GiB, float64.
         memory_margin: Fraction of the capacity, float64.
         wall_time_s: Seconds, float64.
         throughput_source: Index into `SOURCES`, uint8.
@@ -191,7 +197,7 @@ class Outcomes:
 
     status: CodeArray
     throughput: FloatArray
-    peak_memory_gb: FloatArray
+    peak_memory_gib: FloatArray
     memory_margin: FloatArray
     wall_time_s: FloatArray
     throughput_source: CodeArray

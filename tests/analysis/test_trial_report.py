@@ -16,7 +16,7 @@ def test_a_report_says_what_the_journal_says(tmp_path):
         (Outcome(Status.OK, 2.5, 60.0, -0.25, 36.0), ""),
         (Outcome(Status.STOPPED, 0.5, wall_time_s=18.0), "could not beat the best one any more"),
     ]
-    about = {"purpose": "tune", "instance": "pco16", "n_gpus": 16, "memory_gb": 80}
+    about = {"purpose": "tune", "instance": "pco16", "n_gpus": 16, "memory_gib": 80}
     with Journal(tmp_path / "journal.jsonl") as journal:
         journal.append(records.created({}, about))
         for number, (outcome, reason) in enumerate(outcomes):
@@ -30,7 +30,7 @@ def test_a_report_says_what_the_journal_says(tmp_path):
     (folder / "command.json").write_text('["train", "a b", "--dp=16"]')
     page = write_trial_report(tmp_path, tmp_path / "out").read_text(encoding="utf-8")
     assert "Search on pco16" in page
-    assert "2.5 iterations/s, 60 of 80 GB, measured in trial 2" in page
+    assert "2.5 iterations/s, 60 of 80 GiB, measured in trial 2" in page
     assert "train &#x27;a b&#x27; --dp=16" in page
     assert "4 trials, 0.440 GPU-hours spent, about 0.080 saved" in page
     assert "rank 1: ValueError: &lt;b&gt;" in page

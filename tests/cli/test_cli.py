@@ -39,7 +39,7 @@ def test_show():
     text = output("show", "pco64")
     assert "780 candidates, 560 feasible, 220 out of memory" in text
     assert "dp16 tp4 pp1 cp1 sp4 bucket64 zero2 chunks1" in text
-    assert "0.270684 iterations/s, 74.2 GB" in text
+    assert "0.270684 iterations/s, 74.2 GiB" in text
     histograms = [int(line.split()[-1]) for line in text.splitlines() if " to " in line]
     assert len(histograms) == 24
     assert sum(histograms[:12]) == sum(histograms[12:]) == 560
@@ -64,7 +64,7 @@ def test_evaluate_out_of_memory_gives_null_for_nan_and_a_text_for_infinity():
     result = json.loads(output("evaluate", "pco64", "--config", "dp=64 bucket=64", "--json"))
     assert result["status"] == "oom"
     assert result["throughput"] is None
-    assert result["peak_memory_gb"] == "inf"
+    assert result["peak_memory_gib"] == "inf"
     text = output("evaluate", "pco64", "--config", "dp=64 bucket=64")
     assert "exhausted GPU memory" in text
 

@@ -47,7 +47,7 @@ def test_tune_says_what_it_found_and_how_to_launch_it(spec, tmp_path):
     done = parabolt("tune", "spec.toml", "--out", "o", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "trial 0: " in done.stdout
-    assert "iterations/s, 0.04 of 1 GB, measured" in done.stdout
+    assert "iterations/s, 0.04 of 1 GiB, measured" in done.stdout
     assert "launch command: " in done.stdout
     assert "evidence: 5 trials (" in done.stdout
     again = json.loads(parabolt("tune", "spec.toml", "--out", "o", "--json", cwd=tmp_path).stdout)

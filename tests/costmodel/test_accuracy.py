@@ -47,7 +47,7 @@ def test_all_rows(name):
     ok, truth = table.is_feasible, table.outcomes
     assert mape(found.throughput[ok], truth.throughput[ok]) <= 0.03
     assert spearman(table, found) >= 0.97
-    assert mape(found.peak_memory_gb[ok], truth.peak_memory_gb[ok]) <= 0.03
+    assert mape(found.peak_memory_gib[ok], truth.peak_memory_gib[ok]) <= 0.03
     assert auc(found.p_oom, ~ok) >= 0.97
     low, high = found.throughput_interval(0.9)
     covered = (low <= truth.throughput) & (truth.throughput <= high)

@@ -64,7 +64,7 @@ def test_hidden_coefficients_are_recovered():
     found = model.predict(problem.space.encoded)
     true = real.predict(problem.space.encoded)
     assert np.abs(np.log(found.step_time_s / true.step_time_s)).max() < 0.01
-    assert np.abs(np.log(found.peak_memory_gb / true.peak_memory_gb)).max() < 0.01
+    assert np.abs(np.log(found.peak_memory_gib / true.peak_memory_gib)).max() < 0.01
     doubt = np.sqrt(np.diag(fitted.time.covariance))
     assert (np.abs(fitted.time.mean - truth.time.mean) < 4 * doubt).mean() > 0.9
 
@@ -87,7 +87,7 @@ def test_an_oom_is_evidence_of_memory(table):
     inside = np.flatnonzero(~table.is_feasible)
     prior = Calibration.prior()
     before = CostModel(table.instance, prior).predict(table.space.encoded[inside])
-    near = inside[(before.peak_memory_gb > 70) & (before.peak_memory_gb < 100)]
+    near = inside[(before.peak_memory_gib > 70) & (before.peak_memory_gib < 100)]
     assert len(near) >= 4
     configurations = table.space.encoded[near]
     oom = prior.fit(Evidence(table.instance, configurations, table.outcomes.take(near)))
@@ -221,7 +221,7 @@ def test_a_file_of_version_0_1_is_read_when_terms_have_come_since(monkeypatch):
     def predictions():
         model = CostModel(table.instance, load_calibration(path))
         found = model.predict(table.space.encoded[:400:80])
-        return found.step_time_s, found.peak_memory_gb, found.p_oom
+        return found.step_time_s, found.peak_memory_gib, found.p_oom
 
     # What version 0.1 predicted with this file.
     as_then = (

@@ -64,13 +64,13 @@ def changed(instance, part, **fields):
 @given(plans(), st.floats(1.0, 4.0))
 def test_more_memory_never_makes_an_oom(instance, factor):
     sizes = lattice(instance)
-    memory = instance.cluster.memory_gb
-    more = changed(instance, "cluster", memory_gb=memory * factor)
+    memory = instance.cluster.memory_gib
+    more = changed(instance, "cluster", memory_gib=memory * factor)
     before, after = CostModel(instance).predict(sizes), CostModel(more).predict(sizes)
     assert (after.p_oom <= before.p_oom + 1e-12).all()
-    assert (after.peak_memory_gb == before.peak_memory_gb).all()
-    fitted = before.peak_memory_gb <= memory
-    assert (after.peak_memory_gb[fitted] <= memory * factor).all()
+    assert (after.peak_memory_gib == before.peak_memory_gib).all()
+    fitted = before.peak_memory_gib <= memory
+    assert (after.peak_memory_gib[fitted] <= memory * factor).all()
 
 
 @settings(max_examples=40)

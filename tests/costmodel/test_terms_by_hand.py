@@ -19,7 +19,6 @@ from parabolt.costmodel.predictor import CostModel
 from parabolt.costmodel.step_time import TIME_TERMS
 from parabolt.costmodel.terms.crash import CRASH_FEATURES, crash_features
 from parabolt.costmodel.terms.memory import (
-    GB,
     MEMORY_TERMS,
     active_features,
     last_stage_shares,
@@ -27,6 +26,7 @@ from parabolt.costmodel.terms.memory import (
     peak_bytes,
 )
 from parabolt.instances.specs import Cluster, ModelShape, Workload
+from parabolt.outcome import GIB
 from parabolt.planner.request import plan_instance
 from parabolt.space.configuration import Configuration
 
@@ -338,7 +338,7 @@ def test_the_peak_is_that_of_the_heavier_stage(recomputation, logit_coefficient,
     states = 2**30 + 18 * 29.6e6
     assert peak_bytes(x, coefficients)[0] == pytest.approx(states + above_the_states)
     active = active_features(memory_features(x), coefficients, last_stage_shares(x))
-    assert (active @ coefficients)[0] * GB == pytest.approx(states + above_the_states)
+    assert (active @ coefficients)[0] * GIB == pytest.approx(states + above_the_states)
 
 
 def test_features_of_crashes():

@@ -16,7 +16,7 @@ HOLDS = {
     "08_landscape": """
         assert (len(X), ran.sum()) == (379, 339)  # the data-set card
         assert abs(best.throughput - 0.46958) < 5e-6
-        assert abs(best.peak_memory_gb - 82.6) < 0.05
+        assert abs(best.peak_memory_gib - 82.6) < 0.05
         assert n_within == {1: 1, 5: 2, 10: 4, 20: 18}  # counted in the published CSV file
         assert died_by_level("pp")[8] == 1.0
         assert throughput[stuck].max() == problem.optimum.value

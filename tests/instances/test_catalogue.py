@@ -16,7 +16,7 @@ def test_built_in_instances():
     assert pco16.model == ModelShape(
         n_layers=32, n_heads=32, hidden_size=4096, ffn_size=11008, vocabulary=32000
     )
-    assert pco16.cluster == Cluster(n_gpus=16, n_hosts=2, memory_gb=80, gpu="h100-80gb")
+    assert pco16.cluster == Cluster(n_gpus=16, n_hosts=2, memory_gib=80, gpu="h100-80gb")
     assert pco16.workload == Workload(
         sequence_length=2048,
         batch_size=512,
@@ -58,9 +58,9 @@ def test_unknown_name():
         ("n_layers = 40", "", r"\[model\]: expected .* missing \['n_layers'\]"),
         ("n_layers = 40", "n_layers = 40\nn_experts = 8", r"got \['n_experts'\]"),
         ("n_hosts = 8", "n_hosts = 5", "expected a divisor of the 32 GPUs, got 5"),
-        ("memory_gb = 96", "memory_gb = 0", "memory_gb: expected a positive number, got 0"),
-        ("memory_gb = 96", "memory_gb = inf", "expected a positive number, got inf"),
-        ("memory_gb = 96", 'memory_gb = "96"', "expected a positive number, got '96'"),
+        ("memory_gib = 96", "memory_gib = 0", "memory_gib: expected a positive number, got 0"),
+        ("memory_gib = 96", "memory_gib = inf", "expected a positive number, got inf"),
+        ("memory_gib = 96", 'memory_gib = "96"', "expected a positive number, got '96'"),
         ("tp = [1, 2, 4]", "tp = [1, 3]", "levels of tp: expected ascending .* powers of two"),
         ("tp = [1, 2, 4]", "tp = [2, 1]", r"got \[2, 1\]"),
         ("tp = [1, 2, 4]", "tp = []", r"got \[\]"),

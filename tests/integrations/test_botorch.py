@@ -52,7 +52,7 @@ def problem_of(name):
 
 def at_the_precision_of_the_margin(problem):
     """The problem with peak memory as exact as the margin, from which the original computes it."""
-    table, capacity = problem.table, problem.instance.cluster.memory_gb
+    table, capacity = problem.table, problem.instance.cluster.memory_gib
     peak = np.where(table.is_feasible, capacity * (1.0 + table.outcomes.memory_margin), np.inf)
     at = table.data.column_names.index("peak_mem")
     return TabularProblem(Table(table.data.set_column(at, "peak_mem", [peak]), table.instance))
@@ -341,7 +341,7 @@ def test_without_arguments_it_is_the_embedded_table(name):
     X, feasible = mine.candidates(), outcomes.is_feasible
     assert np.array_equal(X.numpy(), problem.space.encoded)
     assert np.array_equal(mine(X)[feasible, 0].numpy(), outcomes.throughput[feasible])
-    assert np.array_equal(mine.evaluate_peak_mem(X)[:, 0].numpy(), outcomes.peak_memory_gb)
+    assert np.array_equal(mine.evaluate_peak_mem(X)[:, 0].numpy(), outcomes.peak_memory_gib)
     assert np.array_equal(mine.evaluate_slack(X)[:, 0].numpy(), outcomes.slack)
     assert mine.optimal_value == problem.optimum.value
 

@@ -32,7 +32,7 @@ def test_the_list_is_ranked_fits_and_is_valid(instance, plan):
     for entry in plan.entries:
         check(entry.configuration, plan_rules(instance))
         assert entry.p_oom <= 0.1
-        assert entry.peak_memory_gb < 96
+        assert entry.peak_memory_gib < 96
         assert entry.throughput_low < entry.throughput < entry.throughput_high
         assert entry.tokens_per_s == pytest.approx(entry.throughput * 512 * 8192)
         assert entry.n_micro_batches == 512 // entry.configuration.dp
@@ -71,7 +71,7 @@ def test_trials_move_the_plan(instance, plan, tmp_path):
     c = plan.entries[0].configuration
     knobs = f"{c.dp},{c.tp},{c.pp},{c.cp},{c.sp},{c.bucket},{c.zero},{c.chunks}"
     path.write_text(
-        "dp,tp,pp,cp,sp,bucket,zero,chunks,status,step_time_s,peak_memory_gb\n"
+        "dp,tp,pp,cp,sp,bucket,zero,chunks,status,step_time_s,peak_memory_gib\n"
         f"{knobs},ok,{1.25 / plan.entries[0].throughput},60\n"
         "64,1,1,1,1,256,2,1,oom,,\n",
         encoding="utf-8",

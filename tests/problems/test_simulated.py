@@ -76,7 +76,7 @@ def test_no_effects_give_the_specifications():
     found = parabolt.CostModel(instance).predict(problem.space.encoded)
     ok = problem.table.is_feasible
     assert problem.table.outcomes.throughput[ok] == pytest.approx(found.throughput[ok])
-    assert problem.table.outcomes.peak_memory_gb[ok] == pytest.approx(found.peak_memory_gb[ok])
+    assert problem.table.outcomes.peak_memory_gib[ok] == pytest.approx(found.peak_memory_gib[ok])
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_internal_arrays_are_never_handed_out_for_editing(problem):
         with pytest.raises(ValueError, match="read-only"):
             owner.space.encoded[0, 0] = 9.0
         outcomes = owner.evaluate_many(owner.space.encoded)
-        for name in ("throughput", "memory_margin", "peak_memory_gb", "status"):
+        for name in ("throughput", "memory_margin", "peak_memory_gib", "status"):
             with pytest.raises(ValueError, match="read-only"):
                 getattr(outcomes, name)[:] = 0
             with pytest.raises(ValueError, match="read-only"):
@@ -151,7 +151,7 @@ def test_imputed_values_are_marked_and_stay_infeasible(problem):
     outcome = wrapped.evaluate(problem.space.candidates[row])
     assert (outcome.status, outcome.throughput_source) == ("oom", "imputed")
     assert np.isfinite(outcome.throughput)
-    assert outcome.peak_memory_gb == float("inf")
+    assert outcome.peak_memory_gib == float("inf")
     assert wrapped.optimum == problem.optimum
     assert wrapped == ImputedProblem(problem)
     assert wrapped != problem

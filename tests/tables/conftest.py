@@ -53,7 +53,7 @@ def invented(instance, *, seed=0, share_feasible=0.7):
     rng = np.random.default_rng(seed)
     n = len(space)
     feasible = rng.random(n) < share_feasible
-    peak = np.where(feasible, instance.cluster.memory_gb * rng.uniform(0.2, 0.98, n), np.inf)
+    peak = np.where(feasible, instance.cluster.memory_gib * rng.uniform(0.2, 0.98, n), np.inf)
     columns = {}
     for i, knob in enumerate(instance.encoding.knobs):
         levels = space.encoded[:, i].astype(np.int64)
@@ -63,7 +63,7 @@ def invented(instance, *, seed=0, share_feasible=0.7):
         "ran_successfully": feasible,
         "throughput_mean": np.where(feasible, rng.uniform(0.05, 0.5, n), np.nan),
         "peak_mem": peak,
-        "peak_mem_normalised": np.where(feasible, peak / instance.cluster.memory_gb - 1.0, 0.2),
+        "peak_mem_normalised": np.where(feasible, peak / instance.cluster.memory_gib - 1.0, 0.2),
     }
     order = [column.name for column in table_columns(instance) if column.name in columns]
     return pa.table({name: columns[name] for name in order})

@@ -99,7 +99,7 @@ def test_card_of_the_embedded_table_lists_only_what_is_there(name, tmp_path):
     same = (
         "n_rows",
         "n_feasible",
-        "largest_peak_gb",
+        "largest_peak_mem",
         "best_throughput",
         "best_settings",
         "context",

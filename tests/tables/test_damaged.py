@@ -86,10 +86,10 @@ FAULTS = [
     (0, "peak_mem_normalised", "nan", "margin", None, "-0.56859"),
     ("failed", "peak_mem_normalised", "0.1", "margin", None, "0.2 where the run failed"),
     ("failed", "peak_mem_normalised", "-0.1", "margin", None, "0.2 where the run failed"),
-    (0, "peak_mem_per_gpu", "[40.1, 41.2]", "largest", None, "41.41496 GB (peak_mem)"),
-    (0, "peak_mem_per_gpu", "41.41496", "list", None, "a list of GB"),
-    (0, "peak_mem_per_gpu", "", "list", None, "a list of GB"),
-    ("failed", "peak_mem_per_gpu", "[50.0, 95.0]", "largest", None, "inf GB"),
+    (0, "peak_mem_per_gpu", "[40.1, 41.2]", "largest", None, "41.41496 (peak_mem)"),
+    (0, "peak_mem_per_gpu", "41.41496", "list", None, "a list of peak memories"),
+    (0, "peak_mem_per_gpu", "", "list", None, "a list of peak memories"),
+    ("failed", "peak_mem_per_gpu", "[50.0, 95.0]", "largest", None, "inf (peak_mem)"),
 ]  # fmt: skip
 INSTANCE = load_instance("pco32")
 

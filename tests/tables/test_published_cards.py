@@ -58,12 +58,12 @@ def test_best_row(card):
     assert problem.optimum.value == says["exact"]
     assert round(problem.optimum.value, 5) == says["best"]
     assert problem.optimum.configuration == says["at"]
-    assert round(problem.evaluate(says["at"]).peak_memory_gb, 1) == says["best_gb"]
+    assert round(problem.evaluate(says["at"]).peak_memory_gib, 1) == says["best_gb"]
 
 
 def test_memory(card):
     table, says = card
-    peak = table.outcomes.peak_memory_gb
+    peak = table.outcomes.peak_memory_gib
     assert round(peak[table.is_feasible].max(), 1) == says["largest_feasible_gb"]
     assert np.isposinf(peak[~table.is_feasible]).all()
     margin = table.outcomes.memory_margin

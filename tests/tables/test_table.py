@@ -38,7 +38,7 @@ def test_a_small_export(tmp_path):
     assert table.is_feasible.tolist() == [True, False, True]
     outcome = table.outcomes[0]
     assert (outcome.status, outcome.throughput) == ("ok", 0.469575911560675)
-    assert (outcome.peak_memory_gb, outcome.memory_margin) == (82.56, -0.14)
+    assert (outcome.peak_memory_gib, outcome.memory_margin) == (82.56, -0.14)
     assert outcome.throughput_source == outcome.memory_source == "measured"
     failed = table.outcomes[1]
     assert np.isnan(failed.throughput)

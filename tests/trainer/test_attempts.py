@@ -40,19 +40,19 @@ def test_memory_is_measured_and_limited(make_spec, tmp_path):
     replicated = run(free, "dp=4 bucket=2", tmp_path / "a")
     sharded = run(free, "dp=4 zero=3 bucket=2", tmp_path / "b")
     assert replicated.verdict.status is sharded.verdict.status is Status.OK
-    high, low = replicated.outcome.peak_memory_gb, sharded.outcome.peak_memory_gb
-    # Weights, gradients and two moments of 6.6 million float32: 0.105 GB, or a quarter of it.
-    assert high > 0.1
+    high, low = replicated.outcome.peak_memory_gib, sharded.outcome.peak_memory_gib
+    # Weights, gradients and two moments of 6.6 million float32: 0.098 GiB, or a quarter of it.
+    assert high > 0.098
     assert low < 0.75 * high
-    assert len(replicated.statistics.peak_memory_per_gpu_gb) == 4
+    assert len(replicated.statistics.peak_memory_per_gpu_gib) == 4
     middle = (high + low) / 2
-    limited = spec_of(make_spec, f"--memory-gb={middle:.4f}")
+    limited = spec_of(make_spec, f"--memory-gib={middle:.4f}")
     failed = run(limited, "dp=4 bucket=2", tmp_path / "c")
     assert failed.verdict.status is Status.OOM, failed.verdict
     assert failed.outcome.memory_margin == 0.2
     fits = run(limited, "dp=4 zero=3 bucket=2", tmp_path / "d")
     assert fits.verdict.status is Status.OK, fits.verdict
-    assert fits.outcome.peak_memory_gb < middle
+    assert fits.outcome.peak_memory_gib < middle
 
 
 def test_a_rank_that_is_killed_is_a_crash(make_spec, tmp_path):

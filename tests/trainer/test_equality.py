@@ -22,7 +22,7 @@ ffn_size = 64
 [cluster]
 n_gpus = 4
 n_hosts = 1
-memory_gb = 1
+memory_gib = 1
 [workload]
 sequence_length = 32
 batch_size = 8

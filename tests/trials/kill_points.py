@@ -31,7 +31,7 @@ esac
 code=$(printf %s "$1" | cksum); code=${code%% *}
 s=1.$((code % 1000))
 for step in 0 1 2; do printf '{"step": %d, "seconds": %s}\n' $step $s; done >> "$PARABOLT_REPORT"
-printf '{"rank": 0, "peak_memory_gb": %d}\n' $((code % 60 + 1)) >> "$PARABOLT_REPORT"
+printf '{"rank": 0, "peak_memory_gib": %d}\n' $((code % 60 + 1)) >> "$PARABOLT_REPORT"
 """
 SPEC = """
 instance = "pco16"

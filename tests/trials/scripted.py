@@ -31,4 +31,4 @@ for step in range(int(options.get("steps", 4))):
     time.sleep(float(options.get("sleep", 0)))
     report(step=step, seconds=seconds * (1 + 0.001 * (step % 3)))
 for rank in range(4):
-    report(rank=rank, peak_memory_gb=0.01 * (rank + 1))
+    report(rank=rank, peak_memory_gib=0.01 * (rank + 1))

@@ -72,10 +72,10 @@ def test_a_finished_attempt(make_spec, tmp_path):
     attempt = run(make_spec("--seconds=0.5"), tmp_path / "a")
     outcome = attempt.outcome
     assert outcome.throughput == pytest.approx(3 / (0.5 * 3.003))
-    assert outcome.peak_memory_gb == 0.04
+    assert outcome.peak_memory_gib == 0.04
     assert outcome.memory_margin == pytest.approx(0.04 / 80 - 1)
     assert 0 < outcome.wall_time_s < 20
-    assert attempt.statistics.peak_memory_per_gpu_gb == (0.01, 0.02, 0.03, 0.04)
+    assert attempt.statistics.peak_memory_per_gpu_gib == (0.01, 0.02, 0.03, 0.04)
 
 
 @pytest.mark.parametrize("mode", ["leave", "stay"])
@@ -117,13 +117,13 @@ print("it 0 took 250 ms")  # as a launcher that tees
 """
     sections = (
         "[trial]\nwarmup_steps = 1\ntimed_steps = 3\nlog_format = 'patterns'\npatterns = ["
-        "'it (?P<step>\\d+) took (?P<milliseconds>\\d+) ms', 'peak (?P<memory_gb>[0-9.]+) GB']\n"
+        "'it (?P<step>\\d+) took (?P<milliseconds>\\d+) ms', 'peak (?P<memory_gib>[0-9.]+) GB']\n"
     )
     spec = make_spec("{configuration}", code=code, sections=sections)
     attempt = run(spec, tmp_path / "a")
     assert attempt.verdict.reason == ""
     assert attempt.outcome.throughput == pytest.approx(4.0)
-    assert attempt.statistics.peak_memory_per_gpu_gb == (1.5, 2.5)
+    assert attempt.statistics.peak_memory_per_gpu_gib == (1.5, 2.5)
 
 
 def test_a_trial_that_cannot_win_is_stopped(make_spec, tmp_path):

@@ -206,7 +206,7 @@ def test_the_reference_trainer_under_torchrun_on_two_nodes(make_spec, tmp_path):
     history = tune(spec, tmp_path / "out")
     (trial,) = history.told
     assert trial.outcome.status is Status.OK, trial.reason
-    assert len(trial.statistics["peak_memory_per_gpu_gb"]) == 4
+    assert len(trial.statistics["peak_memory_per_gpu_gib"]) == 4
 
 
 def test_the_instance_of_these_tests_has_two_hosts():

@@ -7,7 +7,7 @@ from parabolt.trials.spec.template import Template, field_values
 
 SPEC = """
 instance = "pco16"
-command = "torchrun --log-dir {log_dir} train.py --set '{configuration}' --mem {memory_gb}"
+command = "torchrun --log-dir {log_dir} train.py --set '{configuration}' --mem {memory_gib}"
 
 [environment]
 NCCL_DEBUG = "INFO"
@@ -18,7 +18,7 @@ warmup_steps = 2
 timed_steps = 5
 time_limit_s = 600
 retries = 2
-memory_gb = 70.5
+memory_gib = 70.5
 log_format = "megatron"
 
 [launcher]
@@ -44,7 +44,7 @@ def test_a_whole_spec(tmp_path):
     spec = load_spec(path)
     assert spec.instance.name == "pco16"
     assert spec.trial.steps == 7
-    assert spec.memory_gb == 70.5
+    assert spec.memory_gib == 70.5
     assert spec.launcher.gpus == (2, 3)
     assert spec.budget.trials == 20
     assert spec.optimizer.options == {"n_initial": 6}
@@ -63,9 +63,9 @@ def test_a_whole_spec(tmp_path):
             "{tp}",
             "bucket, chunks, dp, grad_accum, pp, sp, zero of pco16",
         ),
-        ("{memory_gb}", "{tpp}", r"expected a field among .*, got \{tpp\}"),
-        ("{memory_gb}", "{tp", "expected '}'"),
-        ("{memory_gb}", "{tp:>3}", "expected a plain field"),
+        ("{memory_gib}", "{tpp}", r"expected a field among .*, got \{tpp\}"),
+        ("{memory_gib}", "{tp", "expected '}'"),
+        ("{memory_gib}", "{tp:>3}", "expected a plain field"),
         ("train.py --set '", "train.py --set ", "No closing quotation"),
         ("[trial]", "[trail]", "expected keys among instance, command.*got trail"),
         ("timed_steps = 5", "timed_steps = 0", r"\[trial\] timed_steps: .* of at least 1, got 0"),

@@ -151,7 +151,7 @@ def test_a_stopped_trial_teaches_physics_how_fast_it_was():
     stopped, crashed = belief(Status.STOPPED), belief(Status.CRASHED)
     assert stopped.log_throughput.mean[told] == pytest.approx(np.log(0.01), abs=0.3)
     assert (crashed.log_throughput.mean > stopped.log_throughput.mean + 1.0).all()
-    assert np.array_equal(stopped.peak_memory_gb, crashed.peak_memory_gb)
+    assert np.array_equal(stopped.peak_memory_gib, crashed.peak_memory_gib)
 
 
 SMALL = Path(__file__).parent / "small.toml"

@@ -69,7 +69,7 @@ def heat_maps(problem: Problem) -> Any:
         _heat(x, y, shape, columns, rows, values, title)
         for values, title in (
             (outcomes.throughput, "iterations/s"),
-            (np.where(outcomes.is_feasible, outcomes.peak_memory_gb, np.nan), "peak memory, GB"),
+            (np.where(outcomes.is_feasible, outcomes.peak_memory_gib, np.nan), "peak memory, GiB"),
         )
     ]
     maps[1].visible = False

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from parabolt.trials.records import Trial
 
 _HEADINGS = (
-    "trial", "configuration", "status", "iterations/s", "best so far", "peak memory, GB",
+    "trial", "configuration", "status", "iterations/s", "best so far", "peak memory, GiB",
     "duration, s", "attempts", "why",
 )  # fmt: skip
 
@@ -94,7 +94,7 @@ def _summary(history: TrialHistory, folder: Path) -> str:
     )
     if best is None:
         return f"<p>No configuration finished.</p>{spent}"
-    memory = f"{best.outcome.peak_memory_gb:.4g} of {about.get('memory_gb', 0):g} GB"
+    memory = f"{best.outcome.peak_memory_gib:.4g} of {about.get('memory_gib', 0):g} GiB"
     command = folder / best.folder / "command.json"
     launched = ""
     if command.exists():
@@ -122,7 +122,7 @@ def _cells(trial: Trial, best: float) -> Iterator[str]:
     yield str(trial.number)
     yield str(trial.configuration)
     yield str(outcome.status)
-    for figure in (outcome.throughput, best, outcome.peak_memory_gb):
+    for figure in (outcome.throughput, best, outcome.peak_memory_gib):
         yield f"{figure:.4g}" if 0.0 < figure < float("inf") else ""
     yield f"{trial.wall_time_s:.1f}"
     yield str(trial.n_launched)

@@ -35,13 +35,13 @@ def evaluate(
     if outcome.is_feasible:
         optimum = found.optimum.value
         below = 100.0 * (1.0 - outcome.throughput / optimum)
-        capacity = found.instance.cluster.memory_gb
+        capacity = found.instance.cluster.memory_gib
         out.print(
             f"throughput   {outcome.throughput:.6f} iterations/s ({outcome.throughput_source}), "
             f"{below:.2f} % below the optimum"
         )
         out.print(
-            f"peak memory  {outcome.peak_memory_gb:.1f} of {capacity:g} GB "
+            f"peak memory  {outcome.peak_memory_gib:.1f} of {capacity:g} GiB "
             f"({outcome.memory_source}), margin {outcome.memory_margin:+.3f}"
         )
     else:

@@ -41,15 +41,15 @@ def plan(
     if json:
         print_json(found.as_dict())
     else:
-        _show(console(), found, instance.cluster.memory_gb, explain=explain)
+        _show(console(), found, instance.cluster.memory_gib, explain=explain)
     return 0 if found.entries else 1
 
 
-def _show(out: Console, found: Plan, capacity_gb: float, *, explain: bool) -> None:
+def _show(out: Console, found: Plan, capacity_gib: float, *, explain: bool) -> None:
     basis = f"calibrated on {found.n_trials} trials" if found.n_trials else "specifications only"
     out.print(
-        f"{found.n_candidates} configurations, {found.n_fitting} fit into {capacity_gb:g} GB; all "
-        f"figures are predicted ({basis})"
+        f"{found.n_candidates} configurations, {found.n_fitting} fit into {capacity_gib:g} GiB; "
+        f"all figures are predicted ({basis})"
     )
     for assumption in found.assumptions:
         out.print(f"assumed: {assumption}")
@@ -73,7 +73,7 @@ def _show(out: Console, found: Plan, capacity_gb: float, *, explain: bool) -> No
 def _table(found: Plan) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("configuration", overflow="fold")
-    for title in ("m", "it/s (90 %)", "tokens/s", "GB", "P(OOM)"):
+    for title in ("m", "it/s (90 %)", "tokens/s", "GiB", "P(OOM)"):
         table.add_column(title, justify="right")
     table.add_column("bound by")
     for entry in found.entries:
@@ -88,7 +88,7 @@ def _cells(entry: PlannedConfiguration) -> tuple[str, ...]:
         str(entry.n_micro_batches),
         f"{entry.throughput:.4f} ({low:.4f}-{high:.4f})",
         f"{entry.tokens_per_s:,.0f}",
-        f"{entry.peak_memory_gb:.1f}",
+        f"{entry.peak_memory_gib:.1f}",
         f"{entry.p_oom:.3f}",
         entry.explanation.bound_by,
     )

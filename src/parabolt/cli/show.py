@@ -44,13 +44,13 @@ def show(
     best = found.evaluate(found.optimum.configuration)
     out.print(f"best: [bold]{found.optimum.configuration}[/bold]")
     out.print(
-        f"      {best.throughput:.6f} iterations/s, {best.peak_memory_gb:.1f} GB peak memory "
+        f"      {best.throughput:.6f} iterations/s, {best.peak_memory_gib:.1f} GiB peak memory "
         f"({found.optimum.provenance})"
     )
     outcomes = found.table.outcomes
     feasible = outcomes.is_feasible
     _print_histogram(out, "throughput, iterations/s", outcomes.throughput[feasible], ".3f")
-    _print_histogram(out, "peak memory, GB", outcomes.peak_memory_gb[feasible], ".1f")
+    _print_histogram(out, "peak memory, GiB", outcomes.peak_memory_gib[feasible], ".1f")
 
 
 def _as_json(problem: TabularProblem) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _as_json(problem: TabularProblem) -> dict[str, Any]:
         "n_candidates": len(problem.space),
         "n_feasible": int(problem.table.is_feasible.sum()),
         "context": context_values(problem.instance),
-        "memory_gb": problem.instance.cluster.memory_gb,
+        "memory_gib": problem.instance.cluster.memory_gib,
         "knobs": {k.name: dict(problem.instance.levels)[k.name] for k in problem.knobs},
         "optimum": {
             "configuration": optimum.configuration.as_dict(),
@@ -77,7 +77,7 @@ def _print_context(out: Console, problem: TabularProblem) -> None:
     table = Table("context", "value", title="instance", title_justify="left")
     for name, value in context_values(problem.instance).items():
         table.add_row(name, str(value))
-    table.add_row("GPU memory", f"{problem.instance.cluster.memory_gb:g} GB")
+    table.add_row("GPU memory", f"{problem.instance.cluster.memory_gib:g} GiB")
     out.print(table)
 
 

@@ -182,7 +182,7 @@ def _report(verification: Verification, name: str, limit: int, *, json: bool, do
                 "n_feasible": facts.n_feasible,
                 "best_row": facts.best_row,
                 "best_throughput": facts.best_throughput,
-                "largest_peak_gb": facts.largest_peak_gb,
+                "largest_peak_mem": facts.largest_peak_mem,
                 "extra_columns": verification.extra_columns,
                 "has_card": verification.has_card,
                 "n_findings": len(findings),

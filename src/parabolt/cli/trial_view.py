@@ -112,8 +112,8 @@ def _measured(trial: Trial, spec: Spec) -> str:
     n, spread = len(statistics["step_times_s"]), statistics["throughput_std"]
     spread_text = "" if spread is None else f" +- {spread:.4g} (std over {n} steps)"
     memory = (
-        f"{outcome.peak_memory_gb:.4g} of {spec.memory_gb:g} GB"
-        if outcome.peak_memory_gb > 0.0
+        f"{outcome.peak_memory_gib:.4g} of {spec.memory_gib:g} GiB"
+        if outcome.peak_memory_gib > 0.0
         else "memory not reported"
     )
     return f"{outcome.throughput:.5g}{spread_text} iterations/s, {memory}, measured"
@@ -176,11 +176,11 @@ def _running_line(spec: Spec, state: SessionState) -> RenderableType:
 
 def _trials_table(history: TrialHistory) -> Table:
     best = history.incumbent
-    table = Table("trial", "configuration", "status", "iterations/s", "GB", "s")
+    table = Table("trial", "configuration", "status", "iterations/s", "GiB", "s")
     for trial in history.told[-_N_TRIALS:]:
         outcome = trial.outcome
         style = "bold green" if trial is best else ""
-        speed, memory = outcome.throughput, outcome.peak_memory_gb
+        speed, memory = outcome.throughput, outcome.peak_memory_gib
         table.add_row(
             str(trial.number),
             str(trial.configuration),

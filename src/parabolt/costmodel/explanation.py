@@ -1,4 +1,4 @@
-"""A configuration explained: seconds and GB by term, as a table and as a picture."""
+"""A configuration explained: seconds and GiB by term, as a table and as a picture."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Explanation:
     Attributes:
         configuration: The configuration.
         time_s: Seconds per iteration by term; the sum is the step time.
-        memory_gb: GB at the peak by term; the sum is the peak.
-        capacity_gb: Memory of a GPU.
+        memory_gib: GiB at the peak by term; the sum is the peak.
+        capacity_gib: Memory of a GPU.
         log_time_std: Standard deviation of the logarithm of the step time.
         log_memory_std: Standard deviation of the logarithm of the peak.
         p_oom: Probability that the run dies.
@@ -31,8 +31,8 @@ class Explanation:
 
     configuration: Configuration
     time_s: dict[str, float]
-    memory_gb: dict[str, float]
-    capacity_gb: float
+    memory_gib: dict[str, float]
+    capacity_gib: float
     log_time_std: float
     log_memory_std: float
     p_oom: float
@@ -44,9 +44,9 @@ class Explanation:
         return sum(self.time_s.values())
 
     @property
-    def peak_memory_gb(self) -> float:
-        """Peak memory in GB."""
-        return sum(self.memory_gb.values())
+    def peak_memory_gib(self) -> float:
+        """Peak memory in GiB."""
+        return sum(self.memory_gib.values())
 
     @property
     def bound_by(self) -> str:
@@ -62,19 +62,19 @@ class Explanation:
         return {
             "configuration": self.configuration.as_dict(),
             "step_time_s": self.step_time_s,
-            "peak_memory_gb": self.peak_memory_gb,
-            "capacity_gb": self.capacity_gb,
+            "peak_memory_gib": self.peak_memory_gib,
+            "capacity_gib": self.capacity_gib,
             "p_oom": self.p_oom,
             "bound_by": self.bound_by,
             "time_s": self.time_s,
-            "memory_gb": self.memory_gb,
+            "memory_gib": self.memory_gib,
             "assumptions": list(self.assumptions),
         }
 
     def __str__(self) -> str:
         parts = (
             (self.time_s, "s", self.step_time_s, self.log_time_std, "step time"),
-            (self.memory_gb, "GB", self.peak_memory_gb, self.log_memory_std, "peak memory"),
+            (self.memory_gib, "GiB", self.peak_memory_gib, self.log_memory_std, "peak memory"),
         )
         lines = [str(self.configuration)]
         for terms, unit, total, std, what in parts:
@@ -90,7 +90,7 @@ class Explanation:
         return "\n".join(lines)
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Draws two stacked bars, seconds and GB, and saves them; the suffix sets the format.
+        """Draws two stacked bars, seconds and GiB, and saves them; the suffix sets the format.
 
         Raises:
             MissingDependencyError: If matplotlib is not installed.
@@ -102,8 +102,8 @@ class Explanation:
         figure = Figure(figsize=(9, 6), layout="constrained")
         left, right = figure.subplots(1, 2)
         _bar(left, self.time_s, "s", "step time")
-        _bar(right, self.memory_gb, "GB", "peak memory")
-        right.axhline(self.capacity_gb, color="black", linestyle="--", label="capacity")
+        _bar(right, self.memory_gib, "GiB", "peak memory")
+        right.axhline(self.capacity_gib, color="black", linestyle="--", label="capacity")
         for axes in (left, right):
             axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
         figure.suptitle(f"{self.configuration} (predicted)", fontsize="small")

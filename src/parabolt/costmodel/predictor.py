@@ -16,7 +16,6 @@ from parabolt.costmodel.resolved_instance import ResolvedInstance
 from parabolt.costmodel.step_time import TIME_TERMS, time_features
 from parabolt.costmodel.terms.crash import crash_features
 from parabolt.costmodel.terms.memory import (
-    GB,
     MEMORY_TERMS,
     active_features,
     last_stage_shares,
@@ -24,6 +23,7 @@ from parabolt.costmodel.terms.memory import (
     peak_bytes,
 )
 from parabolt.costmodel.terms.term import log_sum
+from parabolt.outcome import GIB
 from parabolt.space.knobs import KNOBS
 from parabolt.space.rules import Sizes
 
@@ -47,14 +47,14 @@ class Prediction:
     Attributes:
         step_time_s: Median seconds per iteration.
         log_time_std: Standard deviation of its logarithm: coefficients and scatter.
-        peak_memory_gb: Median peak memory in GB (2^30 bytes).
+        peak_memory_gib: Median peak memory in GiB.
         log_memory_std: Standard deviation of its logarithm.
         p_oom: Probability that the run dies, of memory or otherwise.
     """
 
     step_time_s: FloatArray
     log_time_std: FloatArray
-    peak_memory_gb: FloatArray
+    peak_memory_gib: FloatArray
     log_memory_std: FloatArray
     p_oom: FloatArray
 
@@ -111,7 +111,7 @@ class CostModel:
     def point(
         self, X: npt.ArrayLike | Sequence[Configuration] | Sizes
     ) -> tuple[FloatArray, FloatArray]:
-        """Median step time in seconds and peak memory in GB, (n,) each, as fast as it goes."""
+        """Median step time in seconds and peak memory in GiB, (n,) each, as fast as it goes."""
         sizes = sizes_of(self.instance, X)
         n = len(sizes.dp)
         time, memory = np.empty(n), np.empty(n)
@@ -123,7 +123,7 @@ class CostModel:
                 TIME_TERMS, np.exp(self.calibration.time.mean), strict=True
             ):
                 time[block] += coefficient * term.of(x)
-            memory[block] = peak_bytes(x, np.exp(self.calibration.memory.mean)) / GB
+            memory[block] = peak_bytes(x, np.exp(self.calibration.memory.mean)) / GIB
         return time, memory
 
     def explain(self, configuration: Configuration) -> Explanation:
@@ -137,7 +137,7 @@ class CostModel:
             configuration,
             {t.name: float(s) for t, s in zip(TIME_TERMS, time, strict=True)},
             {t.name: float(g) for t, g in zip(MEMORY_TERMS, memory * coefficients, strict=True)},
-            self.resolved.capacity_gb,
+            self.resolved.capacity_gib,
             float(prediction.log_time_std[0]),
             float(prediction.log_memory_std[0]),
             float(prediction.p_oom[0]),
@@ -152,7 +152,7 @@ class CostModel:
 
     def _p_failure(self, x: Layout, log_peak: FloatArray, variance: FloatArray) -> FloatArray:
         failures = self.calibration.failures
-        log_capacity = np.log(np.full(len(x), self.resolved.capacity_gb))
+        log_capacity = np.log(np.full(len(x), self.resolved.capacity_gib))
         of_memory = oom_probability(
             log_peak, variance, log_capacity, failures.usable, failures.usable_log_std
         )

@@ -34,7 +34,7 @@ class ResolvedInstance:
             micro-batches per iteration.
         n_gpus: GPUs.
         gpus_per_host: GPUs per host.
-        capacity_gb: Memory of a GPU in GB.
+        capacity_gib: Memory of a GPU in GiB.
         recomputation: What is recomputed; see `Workload`.
         is_attention_fused: See `Workload`.
         is_optimizer_sharded: See `Workload`.
@@ -59,7 +59,7 @@ class ResolvedInstance:
     micro_batch: int | None
     n_gpus: int
     gpus_per_host: int
-    capacity_gb: float
+    capacity_gib: float
     recomputation: str
     is_attention_fused: bool
     is_optimizer_sharded: bool
@@ -90,7 +90,7 @@ class ResolvedInstance:
             work.sequence_length,
             work.tokens_per_iteration or work.batch_size * work.sequence_length,
             None if micro_batch is None else micro_batch * work.sequence_length,
-            cluster.n_gpus, cluster.gpus_per_host, cluster.memory_gb, work.recomputation,
+            cluster.n_gpus, cluster.gpus_per_host, cluster.memory_gib, work.recomputation,
             work.is_attention_fused, work.is_optimizer_sharded,
             work.weight_bytes, work.gradient_bytes, work.optimizer_state_bytes,
             hardware, tuple(assumptions),

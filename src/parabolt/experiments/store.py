@@ -34,7 +34,7 @@ COLUMNS: dict[str, str] = {
     "observed_throughput": "iterations/s as told: with noise, and imputed where it did not run",
     "status": "ok, oom, or failed (memory or a crash, not recorded which)",
     "throughput": "noiseless iterations/s; NaN where it did not run",
-    "peak_memory_gb": "peak memory in GB; inf where out of memory",
+    "peak_memory_gib": "peak memory in GiB; inf where out of memory",
     "memory_margin": "peak memory / capacity - 1; 0.2 where out of memory",
     "wall_time_s": "seconds that the measurement took; NaN where unknown",
     "throughput_source": "how the noiseless figure is known",
@@ -232,6 +232,8 @@ def _from_arrow(data: pa.Table, about: dict[str, Any]) -> Run:
         name: column.to_numpy().copy()
         for name, column in zip(data.column_names, data.columns, strict=True)
     }
+    if "peak_memory_gb" in columns:  # version 0.1, in the unit of the problem's table
+        columns["peak_memory_gib"] = columns["peak_memory_gb"]
     return Run(
         key=RunKey(**{**key, "protocol": Protocol(**key["protocol"]), "options": options}),
         optimum=about["optimum"],

@@ -9,11 +9,10 @@ import re
 from typing import TYPE_CHECKING
 
 from parabolt.frameworks.measurements import ReportError
+from parabolt.outcome import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-GIB = 2**30
 
 #: No unit at all.
 PLAIN: dict[str, float] = {"": 1.0}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import InstanceError, UnknownNameError
-from parabolt.instances.specs import Cluster, Instance, ModelShape, Workload
+from parabolt.instances.specs import Cluster, Instance, ModelShape, PeakMemColumn, Workload
 from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def parse_instance(text: str, *, origin: str) -> Instance:
 
     Args:
         text: TOML with `name`, the tables `model`, `cluster`, `workload` and `knobs`, and
-            optionally `max_virtual_stages`.
+            optionally `max_virtual_stages` and the table `peak_mem`. The key `memory_gb` of version
+            0.1 is read as `memory_gib`; its tables state peak memory in "GB" of the same size.
         origin: Where the text comes from, for error messages.
 
     Raises:
@@ -68,13 +69,18 @@ def parse_instance(text: str, *, origin: str) -> Instance:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InstanceError(f"{origin}: expected TOML, got {error}") from error
-    _expect_keys(origin, document, {"name", "knobs", *_SECTIONS}, {"max_virtual_stages"})
+    optional = {"max_virtual_stages", "peak_mem"}
+    _expect_keys(origin, document, {"name", "knobs", *_SECTIONS}, optional)
     try:
+        document = _from_version_0_1(document)
         sections = {key: _section(document[key], key, of) for key, of in _SECTIONS.items()}
         return Instance(
             name=_name(document["name"]),
             levels=_levels(document["knobs"]),
             max_virtual_stages=document.get("max_virtual_stages"),
+            peak_mem=_section(document["peak_mem"], "peak_mem", PeakMemColumn)
+            if "peak_mem" in document
+            else None,
             **sections,
         )
     except InstanceError as error:
@@ -93,6 +99,20 @@ def _section(table: Any, key: str, of: type) -> Any:
         return of(**table)
     except InstanceError as error:
         raise InstanceError(f"[{key}] {error}") from error
+
+
+def _from_version_0_1(document: dict[str, Any]) -> dict[str, Any]:
+    """A document with today's keys: a "GB" of a GPU's memory was a GiB then, by another name."""
+    cluster = document["cluster"]
+    if not isinstance(cluster, dict) or "memory_gb" not in cluster or "memory_gib" in cluster:
+        return document
+    cluster = dict(cluster)
+    memory_gib = cluster.pop("memory_gb")
+    return {
+        "peak_mem": {"unit": "GB", "capacity": memory_gib},
+        **document,
+        "cluster": {**cluster, "memory_gib": memory_gib},
+    }
 
 
 def _name(name: Any) -> str:

@@ -23,7 +23,7 @@ class Gpu:
 
     Attributes:
         name: Name in the catalogue.
-        memory_gb: Memory in GB.
+        memory_gib: Memory in GiB, as the driver reports it.
         peak_bf16_tflops: TFLOP/s.
         hbm_gb_per_s: Memory bandwidth in GB/s.
         intra_host_gb_per_s: Link bandwidth within a host in GB/s.
@@ -33,7 +33,7 @@ class Gpu:
     """
 
     name: str
-    memory_gb: float
+    memory_gib: float
     peak_bf16_tflops: float
     hbm_gb_per_s: float
     intra_host_gb_per_s: float
@@ -73,7 +73,7 @@ class Hardware:
         Raises:
             UnknownNameError: If the catalogue has no such GPU.
         """
-        gpu = load_gpu(cluster.gpu) if cluster.gpu else _like(cluster.memory_gb)
+        gpu = load_gpu(cluster.gpu) if cluster.gpu else _like(cluster.memory_gib)
         assumptions = [] if cluster.gpu else [f"GPU not stated, taken for {gpu.name}"]
         if cluster.inter_host_gb_per_s is None and cluster.n_hosts > 1:
             assumptions.append(f"network not stated, {gpu.inter_host_gb_per_s:g} GB/s per GPU")
@@ -107,7 +107,7 @@ def load_gpu(name: str) -> Gpu:
     return gpus()[name]
 
 
-def _like(memory_gb: float) -> Gpu:
+def _like(memory_gib: float) -> Gpu:
     """The fastest GPU of the H100's generation or before with the nearest memory."""
     known = [gpus()[name] for name in ("a100-40gb", "h100-80gb", "h100-96gb", "h200")]
-    return min(known, key=lambda gpu: abs(gpu.memory_gb - memory_gb))
+    return min(known, key=lambda gpu: abs(gpu.memory_gib - memory_gib))

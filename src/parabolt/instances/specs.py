@@ -82,7 +82,7 @@ class Cluster:
     Attributes:
         n_gpus: GPUs in all.
         n_hosts: Hosts, each with the same number of GPUs.
-        memory_gb: Memory of one GPU in GB.
+        memory_gib: Memory of one GPU in GiB.
         gpu: Name of the GPU in the hardware catalogue.
         peak_bf16_tflops: Dense bf16 peak of a GPU in TFLOP/s.
         hbm_gb_per_s: Memory bandwidth of a GPU in GB/s.
@@ -97,7 +97,7 @@ class Cluster:
 
     n_gpus: int
     n_hosts: int
-    memory_gb: float
+    memory_gib: float
     gpu: str | None = None
     peak_bf16_tflops: float | None = None
     hbm_gb_per_s: float | None = None
@@ -109,7 +109,7 @@ class Cluster:
     def __post_init__(self) -> None:
         _require_positive_ints(self, "n_gpus", "n_hosts")
         optional = [f.name for f in fields(self) if f.name.endswith(("_s", "_us", "tflops"))]
-        for name in ["memory_gb", *_stated(self, *optional)]:
+        for name in ["memory_gib", *_stated(self, *optional)]:
             number = getattr(self, name)
             if not _is_number(number) or not 0 < number < float("inf"):
                 raise InstanceError(f"{name}: expected a positive number, got {number!r}")
@@ -129,6 +129,31 @@ class Cluster:
 #: What is computed again in the backward pass instead of being stored: nothing; the whole of each
 #: layer; or the whole of each model chunk at once.
 RECOMPUTATIONS: tuple[str, ...] = ("none", "layer", "chunk")
+
+
+@dataclass(frozen=True)
+class PeakMemColumn:
+    """How the tables of an instance state peak memory, where that is not in GiB.
+
+    A figure of the column `peak_mem` is to `capacity` what the same peak in GiB is to the memory of
+    a GPU in GiB. So the memory margin is the same in both.
+
+    Attributes:
+        unit: The unit's name on the data-set card.
+        capacity: Memory of one GPU, as the card states it.
+
+    Raises:
+        InstanceError: For a figure that cannot be.
+    """
+
+    unit: str
+    capacity: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, str) or not self.unit:
+            raise InstanceError(f"unit: expected a text, got {self.unit!r}")
+        if not _is_number(self.capacity) or not 0 < self.capacity < float("inf"):
+            raise InstanceError(f"capacity: expected a positive number, got {self.capacity!r}")
 
 
 @dataclass(frozen=True)
@@ -192,6 +217,7 @@ class Instance:
         levels: Per knob, in canonical order, the raw sizes that are searched, ascending. A knob
             with one size is a constant.
         max_virtual_stages: Cap on pp x chunks where chunks > 1; None for no cap.
+        peak_mem: How published tables of the instance state peak memory; None for GiB.
 
     Raises:
         InstanceError: If a value cannot be.
@@ -203,6 +229,7 @@ class Instance:
     workload: Workload
     levels: tuple[tuple[str, tuple[int, ...]], ...]
     max_virtual_stages: int | None = None
+    peak_mem: PeakMemColumn | None = None
 
     def __post_init__(self) -> None:
         names = tuple(name for name, _ in self.levels)
@@ -212,6 +239,16 @@ class Instance:
             )
         for name, sizes in self.levels:
             _check_levels(self.name, name, sizes)
+
+    @property
+    def peak_mem_column(self) -> PeakMemColumn:
+        """Unit of the column `peak_mem` in tables of this instance, and a GPU's memory in it."""
+        return self.peak_mem or PeakMemColumn("GiB", self.cluster.memory_gib)
+
+    @property
+    def gib_per_peak_mem(self) -> float:
+        """GiB of one unit of the column `peak_mem`."""
+        return self.cluster.memory_gib / self.peak_mem_column.capacity
 
     @cached_property
     def encoding(self) -> Encoding:

@@ -66,7 +66,7 @@ class TableLookup(torch.nn.Module):
             else np.asarray(getattr(raw, knob.name), dtype=np.float64)
             for i, knob in enumerate(problem.knobs)
         }
-        self.ds |= {output_col: outcomes.throughput, "peak_mem": outcomes.peak_memory_gb}
+        self.ds |= {output_col: outcomes.throughput, "peak_mem": outcomes.peak_memory_gib}
         self.register_buffer("Xs", torch.tensor(problem.space.encoded), persistent=False)
         self.register_buffer("ys", torch.tensor(outcomes.throughput), persistent=False)
 
@@ -101,7 +101,7 @@ class PCO(ConstrainedBaseTestProblem):
 
     Attributes:
         feasible: Which candidates are feasible, (N,) bool.
-        peak_mem: Peak memory in GB (N,); inf where the run died.
+        peak_mem: Peak memory in GiB (N,); inf where the run died.
         margin: Memory margin (N,); 0.2 where the run died.
         y_imputed: Throughput (N,), imputed where the run died.
     """
@@ -159,7 +159,7 @@ class PCO(ConstrainedBaseTestProblem):
         self.obj_func = TableLookup(found, self.objective_col)
         self.register_buffer("feasible", torch.tensor(feasible))
         for buffer, values in (
-            ("peak_mem", self._outcomes.peak_memory_gb),
+            ("peak_mem", self._outcomes.peak_memory_gib),
             ("y_imputed", self._filled),
             ("margin", self._outcomes.memory_margin),
         ):
@@ -213,8 +213,8 @@ class PCO(ConstrainedBaseTestProblem):
         return self._look_up(self._outcomes.slack, X)
 
     def evaluate_peak_mem(self, X: Any) -> Any:
-        """Peak memory `batch_shape x 1` in GB; inf where the run died."""
-        return self._look_up(self._outcomes.peak_memory_gb, X)
+        """Peak memory `batch_shape x 1` in GiB; inf where the run died."""
+        return self._look_up(self._outcomes.peak_memory_gib, X)
 
     def is_imputed(self, X: Any) -> Any:
         """Where the throughput stands in for a run that died, `batch_shape` bool."""
@@ -288,7 +288,7 @@ def _facts(instance: Any) -> dict[str, Any]:
         "num_gpus": instance.cluster.n_gpus,
         "num_hosts": instance.cluster.n_hosts,
         "batch_size": instance.workload.batch_size,
-        "mem_capacity_gb": float(instance.cluster.memory_gb),
+        "mem_capacity_gb": float(instance.cluster.memory_gib),
     }
 
 

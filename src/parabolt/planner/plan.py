@@ -40,7 +40,7 @@ class PlannedConfiguration:
         throughput_low: Lower end of the central 90 % interval.
         throughput_high: Upper end.
         tokens_per_s: Tokens per second over all GPUs.
-        peak_memory_gb: Peak memory in GB, median.
+        peak_memory_gib: Peak memory in GiB, median.
         p_oom: Probability that the run dies.
         explanation: Where time and memory go, and what bounds the configuration.
         launches: Launch settings by framework.
@@ -52,7 +52,7 @@ class PlannedConfiguration:
     throughput_low: float
     throughput_high: float
     tokens_per_s: float
-    peak_memory_gb: float
+    peak_memory_gib: float
     p_oom: float
     explanation: Explanation
     launches: tuple[LaunchSettings, ...]
@@ -65,7 +65,7 @@ class PlannedConfiguration:
             "throughput": self.throughput,
             "throughput_interval_90": [self.throughput_low, self.throughput_high],
             "tokens_per_s": self.tokens_per_s,
-            "peak_memory_gb": self.peak_memory_gb,
+            "peak_memory_gib": self.peak_memory_gib,
             "p_oom": self.p_oom,
             "explanation": self.explanation.as_dict(),
             "launches": [launch.as_dict() for launch in self.launches],
@@ -134,8 +134,8 @@ def make_plan(
     if trials is not None:
         model = CostModel(instance, model.calibration.fit(trials))
     sizes = enumerate_lattice(dict(instance.levels), plan_rules(instance))
-    step_time_s, peak_gb = model.point(_columns(sizes))
-    fits = peak_gb <= model.resolved.capacity_gb
+    step_time_s, peak_gib = model.point(_columns(sizes))
+    fits = peak_gib <= model.resolved.capacity_gib
     order = np.argsort(np.where(fits, step_time_s, np.inf), kind="stable")[: int(fits.sum())]
     shortlist = sizes[order[: _SHORTLIST * n_best]]
     prediction = model.predict(_columns(shortlist))
@@ -181,7 +181,7 @@ def _entry(
         float(low[row]),
         float(high[row]),
         throughput * model.resolved.tokens,
-        float(prediction.peak_memory_gb[row]),
+        float(prediction.peak_memory_gib[row]),
         float(prediction.p_oom[row]),
         model.explain(configuration),
         launches(model.instance, configuration),

@@ -39,8 +39,8 @@ def parse_cluster(text: str) -> Cluster:
             f'cluster: expected HOSTSxGPUS and a GPU, got {text!r}; try "16x4 h100-96gb"'
         )
     n_hosts, gpus_per_host, gpu = int(match[1]), int(match[2]), match[3].lower()
-    memory_gb = load_gpu(gpu).memory_gb
-    return Cluster(n_hosts * gpus_per_host, n_hosts, memory_gb, gpu=gpu)
+    memory_gib = load_gpu(gpu).memory_gib
+    return Cluster(n_hosts * gpus_per_host, n_hosts, memory_gib, gpu=gpu)
 
 
 def plan_instance(model: ModelShape, cluster: Cluster, workload: Workload) -> Instance:

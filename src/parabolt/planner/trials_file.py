@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
 
 #: Columns beside the knobs.
-_OUTPUTS = ("status", "throughput", "step_time_s", "peak_memory_gb")
+_OUTPUTS = ("status", "throughput", "step_time_s", "peak_memory_gib")
 
 
 def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
@@ -28,7 +28,8 @@ def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
 
     Columns: the knobs by name with raw sizes (`dp,tp,pp,cp,sp,bucket,zero,chunks`; one left out is
     neutral), `status` (`ok` or `oom`, ...), `throughput` in iterations/s or `step_time_s`, and
-    optionally `peak_memory_gb` in GB of 2^30 bytes. Empty cells are unknown.
+    optionally `peak_memory_gib`, which version 0.1 called `peak_memory_gb`. Empty cells are
+    unknown.
 
     Raises:
         TableError: If the file can't be read, or a line is no trial; with its line number.
@@ -36,7 +37,9 @@ def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            _check_header(path, reader.fieldnames or [])
+            former = {"peak_memory_gb": "peak_memory_gib"}
+            reader.fieldnames = [former.get(name, name) for name in reader.fieldnames or []]
+            _check_header(path, reader.fieldnames)
             rows = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TableError(f"cannot read {path}: {error}") from error
@@ -47,7 +50,7 @@ def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
                 {k: _whole(k, row[k]) for k in KNOBS if row.get(k)}
             )
             instance.check(configuration)
-            outcomes.append(_outcome(row, instance.cluster.memory_gb))
+            outcomes.append(_outcome(row, instance.cluster.memory_gib))
         except ParaboltError as error:
             raise TableError(f"{path}, line {line}: {error}") from error
         configurations.append(configuration)
@@ -66,7 +69,7 @@ def _check_header(path: str | os.PathLike[str], names: Sequence[str]) -> None:
         )
 
 
-def _outcome(row: dict[str, str], capacity_gb: float) -> Outcome:
+def _outcome(row: dict[str, str], capacity_gib: float) -> Outcome:
     try:
         status = Status(row["status"] or "")
     except ValueError as error:
@@ -82,12 +85,12 @@ def _outcome(row: dict[str, str], capacity_gb: float) -> Outcome:
         throughput = 1.0 / step_time_s
     if math.isnan(throughput):
         raise TableError("throughput: expected a number where the run finished, got none")
-    peak = _positive(row, "peak_memory_gb")
+    peak = _positive(row, "peak_memory_gib")
     return Outcome(
         Status.OK,
         throughput,
-        peak_memory_gb=peak,
-        memory_margin=peak / capacity_gb - 1.0,
+        peak_memory_gib=peak,
+        memory_margin=peak / capacity_gib - 1.0,
         throughput_source=Source.MEASURED,
         memory_source=Source.NONE if math.isnan(peak) else Source.MEASURED,
     )

@@ -96,15 +96,15 @@ def _draw(instance: Instance, rng: np.random.Generator, effects: Effects) -> Tab
     slow = np.where(rng.random(n) < effects.slow_share, rng.random(n), 0.0)
     slowdown = np.exp(structure + effects.noise * rng.standard_normal(n))
     seconds = prediction.step_time_s * slowdown * (1.0 + (effects.slow_factor - 1.0) * slow)
-    peak_gb = prediction.peak_memory_gb
+    peak_gib = prediction.peak_memory_gib
     lost = 1.0 + rng.exponential(effects.fragmentation, n)
     failures = model.calibration.failures
-    usable_gb = failures.usable * instance.cluster.memory_gb
+    usable_gib = failures.usable * instance.cluster.memory_gib
     hazard = expit(crash_features(model.layout(space.encoded)) @ failures.crash.mean)
-    is_ok = (peak_gb * lost <= usable_gb) & (rng.random(n) >= hazard)
+    is_ok = (peak_gib * lost <= usable_gib) & (rng.random(n) >= hazard)
     spread = effects.noise * np.sqrt(_N_STEPS) * rng.gamma(4.0, 0.25, n)
     return Table(
-        pa.table(_columns(instance, space, is_ok, seconds, peak_gb, spread)),
+        pa.table(_columns(instance, space, is_ok, seconds, peak_gib, spread)),
         instance,
         version=_VERSION,
     )
@@ -145,10 +145,10 @@ def _columns(
     space: SearchSpace,
     is_ok: BoolArray,
     seconds: FloatArray,
-    peak_gb: FloatArray,
+    peak_gib: FloatArray,
     spread: FloatArray,
 ) -> dict[str, pa.Array]:
-    n, capacity = len(space), instance.cluster.memory_gb
+    n, capacity = len(space), instance.cluster.memory_gib
     sizes = instance.encoding.sizes(space.encoded.astype(np.int64))
     columns = {}
     for name, knob in KNOBS.items():
@@ -164,9 +164,9 @@ def _columns(
         "ran_successfully": pa.array(is_ok),
         "throughput_mean": pa.array(throughput),
         "throughput_std": pa.array(throughput * spread),
-        "peak_mem_normalised": pa.array(np.where(is_ok, peak_gb / capacity - 1.0, OOM_MARGIN)),
+        "peak_mem_normalised": pa.array(np.where(is_ok, peak_gib / capacity - 1.0, OOM_MARGIN)),
         "overall_time": pa.array(np.where(is_ok, _START_UP_S + _N_STEPS * seconds, np.nan)),
-        "peak_mem": pa.array(np.where(is_ok, peak_gb, np.inf)),
+        "peak_mem": pa.array(np.where(is_ok, peak_gib, np.inf)),
         "source_feasible": word,
         "source_throughput": pa.array(sources),
         "source_memory": pa.array(sources),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from parabolt.outcome import Source
@@ -55,7 +55,7 @@ CONTEXT: dict[str, str] = {
     "log2_num_hosts": "log2 of the number of hosts",
 }
 
-OUTPUTS: tuple[Column, ...] = (
+_OUTPUTS: tuple[Column, ...] = (
     Column("ran_successfully", "output", "bool", "", "ground-truth constraint label"),
     Column(
         "throughput_mean", "output", "float64", "iterations/s", "objective, `NaN` when infeasible",
@@ -78,11 +78,11 @@ OUTPUTS: tuple[Column, ...] = (
         required=False,
     ),
     Column(
-        "peak_mem", "output", "float64", "GB", "peak GPU memory in GB, `inf` when infeasible",
+        "peak_mem", "output", "float64", "GiB", "peak GPU memory in GiB, `inf` when infeasible",
         inf=_INFEASIBLE,
     ),
     Column(
-        "peak_mem_per_gpu", "output", "string", "GB", "per-GPU peak memory, as a string list",
+        "peak_mem_per_gpu", "output", "string", "GiB", "per-GPU peak memory, as a string list",
         required=False,
     ),
 )  # fmt: skip
@@ -116,7 +116,13 @@ def table_columns(instance: Instance) -> tuple[Column, ...]:
         for name, knob in KNOBS.items()
     ]  # fmt: skip
     context = [Column(name, "context", "int64", "", text) for name, text in CONTEXT.items()]
-    return (*inputs, *context, *OUTPUTS, *PROVENANCE)
+    memory_unit = instance.peak_mem_column.unit
+    outputs = [
+        replace(c, unit=memory_unit, meaning=c.meaning.replace("GiB", memory_unit))
+        if c.unit == "GiB" else c
+        for c in _OUTPUTS
+    ]  # fmt: skip
+    return (*inputs, *context, *outputs, *PROVENANCE)
 
 
 def context_values(instance: Instance) -> dict[str, int]:

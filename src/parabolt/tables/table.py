@@ -122,7 +122,7 @@ class Table:
         return Outcomes(
             status=np.where(feasible, OK, OOM).astype(np.uint8),
             throughput=self._floats("throughput_mean"),
-            peak_memory_gb=peak,
+            peak_memory_gib=peak * self.instance.gib_per_peak_mem,
             memory_margin=self._margins(feasible, peak),
             wall_time_s=self._floats("overall_time"),
             throughput_source=self._sources("source_throughput", feasible),
@@ -132,7 +132,7 @@ class Table:
     def _margins(self, feasible: BoolArray, peak: FloatArray) -> FloatArray:
         if "peak_mem_normalised" in self.data.column_names:
             return self._floats("peak_mem_normalised")
-        return np.where(feasible, peak / self.instance.cluster.memory_gb - 1.0, OOM_MARGIN)
+        return np.where(feasible, peak / self.instance.peak_mem_column.capacity - 1.0, OOM_MARGIN)
 
     def _sources(self, name: str, feasible: BoolArray) -> CodeArray:
         codes = np.where(feasible, SOURCES.index(Source.MEASURED), SOURCES.index(Source.NONE))

@@ -70,7 +70,7 @@ def _train(
         init_method=meeting, rank=rank, world_size=c.dp * c.tp * c.pp * c.cp,
     )  # fmt: skip
     mesh = Mesh.of(c, rank)
-    meter = MemoryMeter(device, arguments.memory_gb)
+    meter = MemoryMeter(device, arguments.memory_gib)
     engine = Engine(_architecture(arguments), mesh, batch_size=arguments.batch_size, device=device)
     for step in range(arguments.steps):
         tokens = batch(
@@ -87,7 +87,7 @@ def _train(
             _report(step=step, seconds=seconds)
             sys.stdout.write(f"step {step} loss {loss:.6f} seconds {seconds:.4f}\n")
             sys.stdout.flush()
-    _report(rank=rank, peak_memory_gb=meter.peak_gb())
+    _report(rank=rank, peak_memory_gib=meter.peak_gib())
     dist.barrier()
     dist.destroy_process_group()
 
@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     }  # fmt: skip
     for name, size in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=size)
-    parser.add_argument("--memory-gb", type=float, help="memory that a rank may use")
+    parser.add_argument("--memory-gib", type=float, help="memory that a rank may use, in GiB")
     return parser
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 _STATUS = Path("/proc/self/status")
+_GIB = 2**30
 #: Parameters of mallopt(3), and a value for each: threshold of mmap, number of arenas.
 _MALLOPT = ((-3, 256 * 1024), (-8, 1))
 
@@ -36,29 +37,29 @@ class MemoryMeter:
 
     Args:
         device: Where the tensors are.
-        capacity_gb: Memory that the rank may use, in GB; None for no limit.
+        capacity_gib: Memory that the rank may use, in GiB; None for no limit.
     """
 
-    def __init__(self, device: torch.device, capacity_gb: float | None) -> None:
+    def __init__(self, device: torch.device, capacity_gib: float | None) -> None:
         self._device = device
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
-            if capacity_gb is not None:
+            if capacity_gib is not None:
                 total = torch.cuda.get_device_properties(device).total_memory
                 torch.cuda.set_per_process_memory_fraction(
-                    min(1.0, capacity_gb * 1e9 / total), device
+                    min(1.0, capacity_gib * _GIB / total), device
                 )
             return
         self._baseline_bytes = _status_bytes("VmSize")
-        if capacity_gb is not None:
-            limit = self._baseline_bytes + int(capacity_gb * 1e9)
+        if capacity_gib is not None:
+            limit = self._baseline_bytes + int(capacity_gib * _GIB)
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
-    def peak_gb(self) -> float:
-        """Peak memory since the meter was made, in GB."""
+    def peak_gib(self) -> float:
+        """Peak memory since the meter was made, in GiB."""
         if self._device.type == "cuda":
-            return float(torch.cuda.max_memory_reserved(self._device)) / 1e9
-        return (_status_bytes("VmPeak") - self._baseline_bytes) / 1e9
+            return float(torch.cuda.max_memory_reserved(self._device)) / _GIB
+        return (_status_bytes("VmPeak") - self._baseline_bytes) / _GIB
 
 
 def _status_bytes(name: str) -> int:

@@ -179,7 +179,7 @@ class AttemptRunner:
                 )
             except ReportError as error:
                 fault = str(error)
-        if self._needs_memory and statistics and not statistics.peak_memory_per_gpu_gb:
+        if self._needs_memory and statistics and not statistics.peak_memory_per_gpu_gib:
             fault = "no peak memory was reported, and a table needs it"
         steps = reader.timed_steps()
         ending = Ending(
@@ -256,7 +256,7 @@ def _outcome(
     if verdict.status is Status.OOM:
         return Outcome(
             Status.OOM,
-            peak_memory_gb=float("inf"),
+            peak_memory_gib=float("inf"),
             memory_margin=OOM_MARGIN,
             wall_time_s=wall_time_s,
         )
@@ -269,13 +269,13 @@ def _outcome(
         )
     if statistics is None:
         return Outcome(verdict.status, wall_time_s=wall_time_s)
-    peak = statistics.peak_memory_gb
+    peak = statistics.peak_memory_gib
     is_known = peak > 0.0
     return Outcome(
         Status.OK,
         throughput=statistics.throughput,
-        peak_memory_gb=peak,
-        memory_margin=peak / spec.memory_gb - 1.0,
+        peak_memory_gib=peak,
+        memory_margin=peak / spec.memory_gib - 1.0,
         wall_time_s=wall_time_s,
         throughput_source=Source.MEASURED,
         memory_source=Source.MEASURED if is_known else Source.NONE,

@@ -1,10 +1,12 @@
 """What a trial measured: steps and memory as the program reports them, and the statistics.
 
 The protocol: the program appends JSON lines to the file named in the environment variable
-`PARABOLT_REPORT`. A line holds `step` with `seconds`, or `rank` with `peak_memory_gb`, or both.
+`PARABOLT_REPORT`. A line holds `step` with `seconds`, or `rank` with `peak_memory_gib`, or both.
 
     {"step": 3, "seconds": 0.512}
-    {"rank": 2, "peak_memory_gb": 61.25}
+    {"rank": 2, "peak_memory_gib": 61.25}
+
+The key `peak_memory_gb` of version 0.1 is GB of 10^9 bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 
 from parabolt.frameworks.measurements import ReportError
+from parabolt.outcome import GIB_PER_GB
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 
 #: The environment variable that names the report.
 REPORT_VARIABLE = "PARABOLT_REPORT"
-_GB_OF_GIB = 2**30 / 1e9
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,18 @@ class Statistics:
         throughput: Iterations/s: 1 / mean step time.
         throughput_std: Standard deviation of 1 / step time over the timed steps (m - 1 degrees of
             freedom); NaN for a single step.
-        peak_memory_per_gpu_gb: Peak memory of each rank that reported it, by rank, in GB.
+        peak_memory_per_gpu_gib: Peak memory of each rank that reported it, by rank, in GiB.
     """
 
     step_times_s: tuple[float, ...]
     throughput: float
     throughput_std: float
-    peak_memory_per_gpu_gb: tuple[float, ...]
+    peak_memory_per_gpu_gib: tuple[float, ...]
 
     @property
-    def peak_memory_gb(self) -> float:
+    def peak_memory_gib(self) -> float:
         """Largest peak memory over the GPUs; NaN where none was reported."""
-        return max(self.peak_memory_per_gpu_gb, default=math.nan)
+        return max(self.peak_memory_per_gpu_gib, default=math.nan)
 
     @classmethod
     def of(cls, measurements: Measurements, *, n_warmup: int, n_timed: int) -> Statistics:
@@ -64,12 +66,12 @@ class Statistics:
                 f"got {measurements.description}"
             )
         t = np.array(steps[:n_timed])
-        memory = {rank: gib * _GB_OF_GIB for rank, gib in measurements.peak_memory_gib.items()}
+        memory = measurements.peak_memory_gib
         return cls(
             step_times_s=tuple(t.tolist()),
             throughput=float(1.0 / t.mean()),
             throughput_std=float((1.0 / t).std(ddof=1)) if len(t) > 1 else math.nan,
-            peak_memory_per_gpu_gb=tuple(memory[rank] for rank in sorted(memory)),
+            peak_memory_per_gpu_gib=tuple(memory[rank] for rank in sorted(memory)),
         )
 
 
@@ -118,18 +120,22 @@ class ReportReader:
         if not isinstance(record, dict):
             raise ReportError(self._complaint("a JSON object", line))
         rank = record.get("rank", 0)
-        has_step, has_memory = "seconds" in record, "peak_memory_gb" in record
+        if _is_number(record.get("peak_memory_gb")):
+            record["peak_memory_gib"] = record["peak_memory_gb"] * GIB_PER_GB
+        has_step, has_memory = "seconds" in record, "peak_memory_gib" in record
         if not _is_whole(rank) or not (has_step or has_memory):
-            raise ReportError(self._complaint("step and seconds, or rank and peak_memory_gb", line))
+            raise ReportError(
+                self._complaint("step and seconds, or rank and peak_memory_gib", line)
+            )
         if has_step:
             step, seconds = record.get("step"), record["seconds"]
             if not _is_whole(step) or not _is_number(seconds):
                 raise ReportError(self._complaint("a whole step and its seconds", line))
             self._measurements.add_step(step, float(seconds), rank)
         if has_memory:
-            if not _is_number(record["peak_memory_gb"]):
-                raise ReportError(self._complaint("a number for peak_memory_gb", line))
-            self._measurements.add_memory(rank, float(record["peak_memory_gb"]) / _GB_OF_GIB)
+            if not _is_number(record["peak_memory_gib"]):
+                raise ReportError(self._complaint("a number for peak_memory_gib", line))
+            self._measurements.add_memory(rank, float(record["peak_memory_gib"]))
 
     def _complaint(self, expected: str, line: bytes) -> str:
         shown = line[:80].decode(errors="replace")

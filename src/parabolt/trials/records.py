@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import JournalError
-from parabolt.outcome import Outcome, Status
+from parabolt.outcome import GIB_PER_GB, Outcome, Status
 from parabolt.space.configuration import Configuration
 
 if TYPE_CHECKING:
@@ -119,6 +119,8 @@ class TrialHistory:
                     f"expected a journal of version {VERSION}, got {record['version']}"
                 )
             self.identity, self.about = record["identity"], record["about"]
+            if "memory_gb" in self.about:  # version 0.1
+                self.about["memory_gib"] = self.about["memory_gb"]
             return
         if kind == "asked":
             configuration = Configuration.from_dict(record["configuration"])
@@ -132,6 +134,7 @@ class TrialHistory:
             trial.n_launched += 1
             trial.folder = record["folder"]
         elif kind == "ended":
+            record = _from_version_0_1(record, self.about)
             outcome = Outcome.from_record(record["outcome"])
             trial.n_crashed += outcome.status is Status.CRASHED
             trial.n_lost_place += outcome.status is Status.NODE
@@ -210,9 +213,30 @@ def ended(number: int, attempt: Attempt, *, is_final: bool) -> Record:
             "throughput": statistics.throughput,
             "throughput_std": _number(statistics.throughput_std),
             "step_times_s": list(statistics.step_times_s),
-            "peak_memory_per_gpu_gb": list(statistics.peak_memory_per_gpu_gb),
+            "peak_memory_per_gpu_gib": list(statistics.peak_memory_per_gpu_gib),
         },
     }
+
+
+def _from_version_0_1(record: Record, about: dict[str, Any]) -> Record:
+    """An `ended` record with memory in GiB; version 0.1 had GB of 10^9 bytes.
+
+    A GPU's own "GB" was a GiB already, so that the recorded margins were too large by 7 %.
+    """
+    outcome, statistics = record["outcome"], record["statistics"]
+    if "peak_memory_gb" not in outcome:
+        return record
+    found = dict(outcome)
+    peak = found.pop("peak_memory_gb")
+    if isinstance(peak, (int, float)):
+        found["peak_memory_gib"] = peak * GIB_PER_GB
+        found["memory_margin"] = peak * GIB_PER_GB / about["memory_gib"] - 1.0
+    elif peak is not None:
+        found["peak_memory_gib"] = peak
+    if statistics is not None:
+        per_gpu = [peak * GIB_PER_GB for peak in statistics["peak_memory_per_gpu_gb"]]
+        statistics = {**statistics, "peak_memory_per_gpu_gib": per_gpu}
+    return {**record, "outcome": found, "statistics": statistics}
 
 
 def _number(value: float) -> float | str | None:

@@ -190,7 +190,7 @@ class Session:
                 "purpose": identity["purpose"],
                 "instance": spec.instance.name,
                 "n_gpus": spec.instance.cluster.n_gpus,
-                "memory_gb": spec.memory_gb,
+                "memory_gib": spec.memory_gib,
                 "optimizer": spec.optimizer.name,
                 "command": list(spec.command.arguments),
             }

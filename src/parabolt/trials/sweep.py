@@ -84,7 +84,7 @@ def write_export(history: TrialHistory, spec: Spec, path: Path) -> None:
             writer = csv.DictWriter(file, [*knobs, *_OUTPUTS, *context])
             writer.writeheader()
             for trial in history.told:
-                if (outputs := _outputs(trial)) is not None:
+                if (outputs := _outputs(trial, spec.instance)) is not None:
                     writer.writerow({**_inputs(trial, spec.instance), **outputs, **context})
         unfinished.replace(path)
     except OSError as error:
@@ -99,7 +99,7 @@ def _inputs(trial: Trial, instance: Instance) -> dict[str, int]:
     }
 
 
-def _outputs(trial: Trial) -> dict[str, object] | None:
+def _outputs(trial: Trial, instance: Instance) -> dict[str, object] | None:
     outcome, statistics = trial.outcome, trial.statistics
     if outcome.status is Status.OOM:
         return {
@@ -110,6 +110,7 @@ def _outputs(trial: Trial) -> dict[str, object] | None:
         }
     if outcome.status is not Status.OK or statistics is None:
         return None
+    gib = instance.gib_per_peak_mem
     return {
         "ran_successfully": True,
         "throughput_mean": statistics["throughput"],
@@ -117,8 +118,8 @@ def _outputs(trial: Trial) -> dict[str, object] | None:
         "peak_mem_normalised": outcome.memory_margin,
         "overall_time": outcome.wall_time_s,
         "all_time_steps": statistics["step_times_s"],
-        "peak_mem": outcome.peak_memory_gb,
-        "peak_mem_per_gpu": statistics["peak_memory_per_gpu_gb"],
+        "peak_mem": outcome.peak_memory_gib / gib,
+        "peak_mem_per_gpu": [peak / gib for peak in statistics["peak_memory_per_gpu_gib"]],
         "source_feasible": "measured",
         "source_throughput": "measured",
         "source_memory": "measured",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: Scatter of step time and of peak memory about the calibrated model, before any trial.
 _TIME_SIGMA, _MEMORY_SIGMA = 0.03, 0.02
 #: Share of the memory that a run can use before it dies, before any trial: the CUDA context and
-#: NCCL buffers take 1 to 3 GB of 80 or 96, fragmentation some more.
+#: NCCL buffers take 1 to 3 GiB of 80 or 96, fragmentation some more.
 _USABLE, _USABLE_LOG_STD = 0.94, 0.03
 #: A new instance may differ in each coefficient by this share of what no knowledge allows.
 _TRANSFER_SHARE = 0.5

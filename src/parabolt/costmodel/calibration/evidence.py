@@ -68,12 +68,12 @@ class StackedTrials:
     Attributes:
         instances: Names of the instances, sorted.
         time: Time terms (n, k) in seconds.
-        memory: Memory terms (n, k) in GB.
+        memory: Memory terms (n, k) in GiB.
         last_shares: See `last_stage_shares`, (n, 3).
         crash: Crash features (n, k).
         step_time_s: Measured step time (n,), also of a run stopped early; NaN where there is none.
-        peak_memory_gb: Measured peak (n,); NaN where there is none.
-        capacity_gb: Memory of a GPU (n,).
+        peak_memory_gib: Measured peak (n,); NaN where there is none.
+        capacity_gib: Memory of a GPU (n,).
         is_ok: Whether the run finished, (n,).
         is_oom: Whether it ran out of memory, (n,); crashes and timeouts are neither.
     """
@@ -84,8 +84,8 @@ class StackedTrials:
     last_shares: FloatArray
     crash: FloatArray
     step_time_s: FloatArray
-    peak_memory_gb: FloatArray
-    capacity_gb: FloatArray
+    peak_memory_gib: FloatArray
+    capacity_gib: FloatArray
     is_ok: BoolArray
     is_oom: BoolArray
 
@@ -110,9 +110,9 @@ class StackedTrials:
             return np.concatenate([columns(x) for x in layouts])
 
         throughput = runs_only("throughput", "throughput_source")
-        peak = runs_only("peak_memory_gb", "memory_source")
+        peak = runs_only("peak_memory_gib", "memory_source")
         margin = runs_only("memory_margin", "memory_source")
-        capacity = of_layouts(lambda x: np.full(len(x), x.instance.capacity_gb))
+        capacity = of_layouts(lambda x: np.full(len(x), x.instance.capacity_gib))
         peak = np.where(np.isfinite(peak), peak, capacity * (1.0 + margin))
         is_ok = np.concatenate([o.is_feasible for o in outcomes])
         is_timed = np.concatenate([o.is_timed for o in outcomes]) & (throughput > 0.0)

@@ -44,7 +44,7 @@ def oom_probability(
     usable: float,
     log_std: float,
 ) -> FloatArray:
-    """Probability (n,) that the peak exceeds what is usable; all logarithms are of GB."""
+    """Probability (n,) that the peak exceeds what is usable; all logarithms are of GiB."""
     spread = np.sqrt(variance + log_std**2)
     probability: FloatArray = ndtr((log_peak - log_capacity - np.log(usable)) / spread)
     return probability
@@ -69,10 +69,10 @@ def fit_failures(
     active = active_features(trials.memory, np.exp(memory.mean), trials.last_shares)
     log_peak, jacobian = log_sum(active, memory.mean)
     variance = memory.variance(jacobian) + memory.sigma**2
-    known = np.isfinite(trials.peak_memory_gb)
-    log_peak = np.where(known, np.log(np.where(known, trials.peak_memory_gb, 1.0)), log_peak)
+    known = np.isfinite(trials.peak_memory_gib)
+    log_peak = np.where(known, np.log(np.where(known, trials.peak_memory_gib, 1.0)), log_peak)
     variance = np.where(known, _PEAK_LOG_STD**2, variance)
-    excess, spread = log_peak - np.log(trials.capacity_gb), np.sqrt(variance)
+    excess, spread = log_peak - np.log(trials.capacity_gib), np.sqrt(variance)
     log_usable, log_std, crash = np.log(prior.usable), prior.usable_log_std, prior.crash
     for _ in range(2):
         hazard = expit(trials.crash @ crash.mean)

@@ -47,10 +47,10 @@ def memory_residuals(
         usable: Share of a GPU's memory that a run can use.
         blame_memory: Probability (n,) that memory was what a failed trial died of.
     """
-    measured = np.isfinite(trials.peak_memory_gb)
-    target = np.log(trials.peak_memory_gb[measured])
+    measured = np.isfinite(trials.peak_memory_gib)
+    target = np.log(trials.peak_memory_gib[measured])
     oom = trials.is_oom
-    limit = np.log(usable * trials.capacity_gb[oom])
+    limit = np.log(usable * trials.capacity_gib[oom])
     blame = blame_memory[oom]
 
     def residuals(z: FloatArray, sigma: float) -> Residuals:

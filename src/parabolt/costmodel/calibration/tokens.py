@@ -63,7 +63,7 @@ def _misfit(evidence: Evidence) -> float:
     fitted = start.fit(evidence)
     active = active_features(trials.memory, np.exp(fitted.memory.mean), trials.last_shares)
     return _surprise(start.time, fitted.time, trials.time, trials.step_time_s) + _surprise(
-        start.memory, fitted.memory, active, trials.peak_memory_gb
+        start.memory, fitted.memory, active, trials.peak_memory_gib
     )
 
 

@@ -1,8 +1,8 @@
 """Peak memory of a GPU on the heaviest stage: one function per term.
 
-Every function gives bytes (n,) float64. Reports are in GB of 2^30 bytes, as PyTorch's and the
-measured tables' figures are. Symbols: P parameters of a GPU on the heaviest stage, n = dp cp ranks
-that share them, t tokens per context rank and micro-batch, h hidden size.
+Every function gives bytes (n,) float64. Reports are in GiB, as PyTorch's are. Symbols: P parameters
+of a GPU on the heaviest stage, n = dp cp ranks that share them, t tokens per context rank and
+micro-batch, h hidden size.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parabolt.costmodel.terms.term import Term
+from parabolt.outcome import GIB
 
 if TYPE_CHECKING:
     from parabolt.costmodel.layout import Layout
     from parabolt.outcome import FloatArray
 
-#: Bytes of a GB in this package's memory figures.
-GB = 2.0**30
 _ACTIVATION_BYTES = 2
 #: Bytes per logit of the loss: bf16, its fp32 copy, and the gradient in fp32.
 _LOGIT_BYTES = 2 + 4 + 4
@@ -142,8 +141,8 @@ def logits(x: Layout) -> FloatArray:
 
 
 def overhead(x: Layout) -> FloatArray:
-    """What a framework takes whatever the configuration: 1 GB."""
-    return np.full(len(x), GB)
+    """What a framework takes whatever the configuration: 1 GiB."""
+    return np.full(len(x), GIB)
 
 
 #: Terms that are always held; then those of the first stage's peak, then those of the last's. The
@@ -156,7 +155,7 @@ MEMORY_TERMS: tuple[Term, ...] = (
     Term("shard_copies", shard_copies, 0.5, 1.0, "copies of a ZeRO shard that are kept"),
     Term("gathered_weights", gathered_weights, 1.0, 0.5, "weights gathered ahead"),
     Term("bucket_buffers", bucket_buffers, 1.0, 0.7, "buckets in flight"),
-    Term("overhead", overhead, 1.0, 0.7, "fixed memory in GB"),
+    Term("overhead", overhead, 1.0, 0.7, "fixed memory in GiB"),
     Term("checkpoints", checkpoints, 1.0, 0.4, "inputs kept for recomputation"),
     Term("activations", activations, 1.0, 0.3, "activations kept over those needed"),
     Term("residuals", residuals, 1.0, 0.3, "residual stream kept over that needed"),
@@ -166,8 +165,8 @@ _N_COMMON = 7
 
 
 def memory_features(x: Layout) -> FloatArray:
-    """All terms in GB as specifications have them, (n, k); columns as in `MEMORY_TERMS`."""
-    return np.stack([term.of(x) for term in MEMORY_TERMS], axis=1) / GB
+    """All terms in GiB as specifications have them, (n, k); columns as in `MEMORY_TERMS`."""
+    return np.stack([term.of(x) for term in MEMORY_TERMS], axis=1) / GIB
 
 
 def active_features(
@@ -176,7 +175,7 @@ def active_features(
     """Features (n, k) with the lighter of the two peaks set to zero, so that sums are peaks.
 
     Args:
-        features: Terms (n, k) in GB.
+        features: Terms (n, k) in GiB.
         coefficients: Coefficients (k,).
         last_shares: See `last_stage_shares`.
     """

@@ -140,7 +140,7 @@ class ThroughputMean(PriorMean):
 
 
 class MemoryMean(PriorMean):
-    """Memory margin of parameters / (pp tp) + activations / (tp cp grad_accum) + overhead, in GB.
+    """Memory margin of parameters / (pp tp) + activations / (tp cp grad_accum) + overhead, in GiB.
 
     Activations: pp micro-batches are in flight over layers / pp. Above the capacity the margin
     bends towards that of an out-of-memory run, which reports no figure (published likewise):
@@ -158,12 +158,12 @@ class MemoryMean(PriorMean):
 
     def value_and_jacobian(self, F: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """See `PriorMean`."""
-        terms = F * np.exp(theta) / self._instance.cluster.memory_gb
+        terms = F * np.exp(theta) / self._instance.cluster.memory_gib
         u = _BEND * (OOM_MARGIN - (terms.sum(axis=1) - 1.0))
         m = OOM_MARGIN - np.logaddexp(0.0, u) / _BEND
         return m, terms * expit(u)[:, None]
 
     def initial(self, F: FloatArray, y: FloatArray) -> FloatArray:
         """See `PriorMean`."""
-        peak_gb = (1.0 + float(np.mean(y))) * self._instance.cluster.memory_gb
-        return _equal_shares(F, max(peak_gb, 1e-3))
+        peak_gib = (1.0 + float(np.mean(y))) * self._instance.cluster.memory_gib
+        return _equal_shares(F, max(peak_gib, 1e-3))

@@ -7,7 +7,7 @@ Symbols: n trials, N candidates.
     t (n,)      1 where a trial ran out of memory, 0 where it finished
 
 log-odds of failure = o + f, t Bernoulli; f by Laplace's approximation (Rasmussen & Williams 2006,
-section 3.4). Where the cost model is right, f stays near 0 and a prediction of 113 GB on 80 GB
+section 3.4). Where the cost model is right, f stays near 0 and a prediction of 113 GiB on 80 GiB
 stays near certain; where it is wrong, a few failures nearby outweigh it.
 """
 

@@ -83,14 +83,14 @@ class Belief:
         rows: Row numbers, ascending.
         log_throughput: Posterior of log throughput.
         p_feasible: Probability that the run finishes.
-        peak_memory_gb: Median of the predicted peak memory, GB.
+        peak_memory_gib: Median of the predicted peak memory, GiB.
         calibration: The cost model's coefficients after all trials.
     """
 
     rows: IntArray
     log_throughput: Posterior
     p_feasible: FloatArray
-    peak_memory_gb: FloatArray
+    peak_memory_gib: FloatArray
     calibration: Calibration
 
 
@@ -226,7 +226,7 @@ class ParaboltOptimizer(Optimizer):
                 math.exp(mean - 1.645 * std),
                 math.exp(mean + 1.645 * std),
             ),
-            peak_memory_gb=float(belief.peak_memory_gb[place]),
+            peak_memory_gib=float(belief.peak_memory_gib[place]),
             p_feasible=float(belief.p_feasible[place]),
             p_better=better,
             expected_gain=gain,
@@ -284,7 +284,7 @@ class ParaboltOptimizer(Optimizer):
             rows=self._looked_at,
             log_throughput=self._throughput.posterior(*self._timed()),
             p_feasible=1.0 - self._risk(risk),
-            peak_memory_gb=predicted.peak_memory_gb,
+            peak_memory_gib=predicted.peak_memory_gib,
             calibration=calibration,
         )
 
@@ -357,9 +357,9 @@ class ParaboltOptimizer(Optimizer):
         score = np.empty(n)
         for start in range(0, n, _BLOCK):
             block = slice(start, start + _BLOCK)
-            step_time_s, memory_gb = model.point(self.space.encoded[block])
-            usable_gb = self._prior.failures.usable * self.space.instance.cluster.memory_gb
-            excess = np.maximum(np.log(memory_gb / usable_gb), 0.0)
+            step_time_s, memory_gib = model.point(self.space.encoded[block])
+            usable_gib = self._prior.failures.usable * self.space.instance.cluster.memory_gib
+            excess = np.maximum(np.log(memory_gib / usable_gib), 0.0)
             score[block] = -np.log(step_time_s) - _EXCESS_COST * excess
         return np.sort(np.argpartition(-score, MAX_CANDIDATES)[:MAX_CANDIDATES])
 

@@ -19,7 +19,7 @@ class Reason:
         configuration: The configuration.
         throughput: Median predicted iterations per second.
         throughput_interval: Its central 90 % interval.
-        peak_memory_gb: Median predicted peak memory, GB.
+        peak_memory_gib: Median predicted peak memory, GiB.
         p_feasible: Probability that the run finishes.
         p_better: Probability that it beats the best run so far; NaN without a finished run.
         expected_gain: Expected gain over the best run so far, as a fraction; NaN without one.
@@ -29,7 +29,7 @@ class Reason:
     configuration: Configuration
     throughput: float
     throughput_interval: tuple[float, float]
-    peak_memory_gb: float
+    peak_memory_gib: float
     p_feasible: float
     p_better: float
     expected_gain: float
@@ -41,7 +41,7 @@ class Reason:
             f"{self.configuration}",
             f"  throughput   {self.throughput:.4f} iterations/s, 90 % between {low:.4f} and "
             f"{high:.4f}",
-            f"  peak memory  {self.peak_memory_gb:.1f} GB, finishes with probability "
+            f"  peak memory  {self.peak_memory_gib:.1f} GiB, finishes with probability "
             f"{self.p_feasible:.2f}",
             "  step time    "
             + ", ".join(f"{name} {100 * share:.0f} %" for name, share in self.terms.items()),

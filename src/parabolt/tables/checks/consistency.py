@@ -209,7 +209,7 @@ def _check_memory_per_gpu(data: pa.Table, feasible: BoolArray) -> Iterator[Findi
     lists = parse_number_lists(data.column(name))
     yield from where_not(
         lists.is_list | (lists.is_blank & ~feasible), data.column(name),
-        rule="list", column=name, expected="a list of GB, such as [41.2, 41.4]",
+        rule="list", column=name, expected="a list of peak memories, such as [41.2, 41.4]",
     )  # fmt: skip
     peak = data.column("peak_mem").to_numpy()
     largest = peak.copy()
@@ -220,7 +220,7 @@ def _check_memory_per_gpu(data: pa.Table, feasible: BoolArray) -> Iterator[Findi
     agrees[finite] |= np.isclose(largest[finite], peak[finite], rtol=PEAK_TOLERANCE, atol=0.0)
 
     def words(i: int) -> str:
-        text = f"{peak[i]:.8g} GB (peak_mem) as the largest"
+        text = f"{peak[i]:.8g} (peak_mem) as the largest"
         unit = memory_unit(largest[i], peak[i], tolerance=PEAK_TOLERANCE)
         return f"{text}; one of the two is in {unit}" if unit else text
 

@@ -33,7 +33,7 @@ MARGIN_TOLERANCE = 1e-6
 #: Margins of eight digits tell a unit this well.
 _UNIT_TOLERANCE = 1e-5
 
-#: Factor by which a figure in GB is off when it was recorded in another unit.
+#: Factor by which a figure in GB or GiB is off when it was recorded in another unit.
 MEMORY_UNITS: dict[str, float] = {
     "GiB": 1e9 / 2**30, "MB": 1e3, "MiB": 1e9 / 2**20, "bytes": 1e9,
 }  # fmt: skip
@@ -214,11 +214,11 @@ def _of_outputs(data: pa.Table, instance: Instance, usable: set[str]) -> Iterato
         feasible | np.isposinf(peak), peak,
         rule="unmeasured", column="peak_mem", expected="inf where the run failed",
     )  # fmt: skip
-    capacity = instance.cluster.memory_gb
+    unit, capacity = instance.peak_mem_column.unit, instance.peak_mem_column.capacity
     yield from where_not(
         ~feasible | (peak < capacity) | ~np.isfinite(peak), peak,
         rule="fits", column="peak_mem",
-        expected=f"less than the {capacity:g} GB of a GPU where the run finished",
+        expected=f"less than the {capacity:g} {unit} of a GPU where the run finished",
     )  # fmt: skip
     if "peak_mem_normalised" in usable:
         margin = data.column("peak_mem_normalised").to_numpy()
@@ -247,7 +247,7 @@ def _of_margins(
 
 
 def memory_unit(a: float, b: float, *, tolerance: float) -> str | None:
-    """The unit of the one figure if the other is in GB and they mean the same; None otherwise."""
+    """The unit of the one figure if it means the same as the other in GB or GiB; else None."""
     for unit, size in MEMORY_UNITS.items():
         for gb, other in ((a, b), (b, a)):
             if np.isfinite(other) and abs(gb * size - other) <= tolerance * abs(other):

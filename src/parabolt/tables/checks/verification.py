@@ -89,7 +89,7 @@ def check_card(
 ) -> Iterator[FindingGroup]:
     """What a card says that the table, with its digits, does not."""
     best = dict(facts.best_settings)
-    peak, best_peak = card.largest_peak_gb, card.best_peak_gb
+    peak, best_peak = card.largest_peak_mem, card.best_peak_mem
     rows = (
         ("name", "", instance.name, card.name),
         ("gpus", "log2_num_gpus", instance.cluster.n_gpus, card.n_gpus),
@@ -97,12 +97,12 @@ def check_card(
         ("rows", "", facts.n_rows, card.n_rows),
         ("size", "", size_category(facts.n_rows), card.size_category),
         ("feasible", "ran_successfully", facts.n_feasible, card.n_feasible),
-        ("largest_peak", "peak_mem", _as(peak, facts.largest_peak_gb), peak),
+        ("largest_peak", "peak_mem", _as(peak, facts.largest_peak_mem), peak),
         (
             "best", "throughput_mean",
             _as(card.best_throughput, facts.best_throughput), card.best_throughput,
         ),
-        ("best", "peak_mem", _as(best_peak, facts.best_peak_gb), best_peak),
+        ("best", "peak_mem", _as(best_peak, facts.best_peak_mem), best_peak),
         *(("best", name, best.get(name, "none"), card.best_settings.get(name, "none"))
           for name in dict.fromkeys([*best, *card.best_settings])),
         *(("context", name, value, card.context.get(name, "none"))

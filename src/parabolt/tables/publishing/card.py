@@ -55,14 +55,14 @@ class Card:
         n_hosts: Hosts.
         n_rows: Rows.
         n_feasible: Rows whose run finished.
-        largest_peak_gb: Largest peak memory of a finished run, in GB.
+        largest_peak_mem: Largest peak memory of a finished run, in the unit of the column.
         threshold_separates: Whether it says that a memory threshold separates finished runs from
             failed ones.
         context: Column to value of the instance context.
         columns: Column, role and meaning.
         best_throughput: Throughput of the best row, in iterations/s.
         best_settings: Column to raw value of the best row's searched knobs.
-        best_peak_gb: Peak memory of the best row, in GB.
+        best_peak_mem: Peak memory of the best row, likewise.
         source: Name of the raw export.
     """
 
@@ -75,13 +75,13 @@ class Card:
     n_hosts: int
     n_rows: int
     n_feasible: int
-    largest_peak_gb: str
+    largest_peak_mem: str
     threshold_separates: bool
     context: dict[str, str]
     columns: tuple[tuple[str, str, str], ...]
     best_throughput: str
     best_settings: dict[str, str]
-    best_peak_gb: str
+    best_peak_mem: str
     source: str
 
 
@@ -115,10 +115,10 @@ def render_card(
         f"# {instance.name}",
         _description(facts, instance),
         _meaning(facts, instance, columns),
-        _memory_threshold(facts, columns),
+        _memory_threshold(facts, instance, columns),
         _context(instance),
         _columns(instance, columns),
-        _best(facts),
+        _best(facts, instance),
         "## Provenance\n\n"
         f"`{publication.source}`, converted to Parquet with every value unchanged.",
     )
@@ -166,10 +166,11 @@ def _not_measured(facts: TableFacts) -> str:
 
 
 def _meaning(facts: TableFacts, instance: Instance, columns: Sequence[str]) -> str:
-    auxiliary = ["`peak_mem` (GB, `inf` where the run failed)"]
+    unit, capacity = instance.peak_mem_column.unit, instance.peak_mem_column.capacity
+    auxiliary = [f"`peak_mem` ({unit}, `inf` where the run failed)"]
     if "peak_mem_normalised" in columns:
         auxiliary.append(
-            f"`peak_mem_normalised`\n  (peak / {instance.cluster.memory_gb:g} GB - 1: `< 0` if "
+            f"`peak_mem_normalised`\n  (peak / {capacity:g} {unit} - 1: `< 0` if "
             "and only if the run fits; a fixed pad\n  where it failed)"
         )
     if "overall_time" in columns:
@@ -184,13 +185,13 @@ def _meaning(facts: TableFacts, instance: Instance, columns: Sequence[str]) -> s
     )
 
 
-def _memory_threshold(facts: TableFacts, columns: Sequence[str]) -> str:
+def _memory_threshold(facts: TableFacts, instance: Instance, columns: Sequence[str]) -> str:
     """Whether a threshold on memory tells the classes apart.
 
     A failed run reports no peak (the schema has `inf` there), so its need is not known and no
     threshold can be read off the table; without failed runs there is nothing to separate.
     """
-    reach = f"{facts.largest_peak_gb:.1f} GB"
+    reach = f"{facts.largest_peak_mem:.1f} {instance.peak_mem_column.unit}"
     if facts.n_failed == 0:
         return (
             "`peak_mem` does **not** define the constraint: every run finished, and they reach\n"
@@ -249,12 +250,12 @@ def card_columns(instance: Instance, columns: Sequence[str]) -> list[tuple[str, 
     return stated + extra
 
 
-def _best(facts: TableFacts) -> str:
+def _best(facts: TableFacts, instance: Instance) -> str:
     settings = ", ".join(f"`{name}`={value}" for name, value in facts.best_settings)
     return (
         "## Best observed\n\n"
         f"`throughput_mean` = {facts.best_throughput:.5f} at {settings}\n"
-        f"(peak memory {facts.best_peak_gb:.1f} GB)."
+        f"(peak memory {facts.best_peak_mem:.1f} {instance.peak_mem_column.unit})."
     )
 
 
@@ -284,7 +285,7 @@ def parse_card(text: str, *, origin: str) -> Card:
     cluster = find("GPUs and hosts", r"(\d+) GPUs across (\d+) hosts?")
     counts = find("how many configurations run", r"(\d+) of (\d+) configurations run")
     rows = find("the number of rows", r"\b(\d+) rows are")
-    best = find("the best row", r"`throughput_mean` = ([\d.]+) at (.*?)\(peak memory ([\d.]+) GB")
+    best = find("the best row", r"`throughput_mean` = ([\d.]+) at (.*?)\(peak memory ([\d.]+) Gi?B")
     if rows[1] != counts[2]:
         raise TableError(f"{origin}: expected one number of rows, got {rows[1]} and {counts[2]}")
     return Card(
@@ -297,13 +298,13 @@ def parse_card(text: str, *, origin: str) -> Card:
         n_hosts=int(cluster[2]),
         n_rows=int(counts[2]),
         n_feasible=int(counts[1]),
-        largest_peak_gb=find("the largest peak memory", r"reach ([\d.]+) GB")[1],
+        largest_peak_mem=find("the largest peak memory", r"reach ([\d.]+) Gi?B")[1],
         threshold_separates="no memory threshold" not in prose,
         context=dict(_cells(sections.get("Instance context", ""), 2)),
         columns=tuple(_cells(sections.get("Columns", ""), 3)),
         best_throughput=best[1],
         best_settings=dict(re.findall(r"`(\w+)`=(-?\d+)", best[2])),
-        best_peak_gb=best[3],
+        best_peak_mem=best[3],
         source=find("a source", r"`([^`]+)`", sections.get("Provenance", ""))[1],
     )
 

@@ -24,20 +24,21 @@ class TableFacts:
     Attributes:
         n_rows: Rows.
         n_feasible: Rows whose run finished.
-        largest_peak_gb: Largest peak memory of a finished run in GB; NaN where none finished.
+        largest_peak_mem: Largest peak memory of a finished run, in the unit of the column; NaN
+            where none finished.
         best_row: Row of the largest throughput, the first of several; -1 where none finished.
         best_throughput: Its throughput in iterations/s; NaN where none finished.
-        best_peak_gb: Its peak memory in GB.
+        best_peak_mem: Its peak memory, likewise.
         best_settings: Its searched knobs: column and raw value, in canonical order.
         n_not_measured: Finished runs whose throughput or peak memory is interpolated or simulated.
     """
 
     n_rows: int = 0
     n_feasible: int = 0
-    largest_peak_gb: float = float("nan")
+    largest_peak_mem: float = float("nan")
     best_row: int = -1
     best_throughput: float = float("nan")
-    best_peak_gb: float = float("nan")
+    best_peak_mem: float = float("nan")
     best_settings: tuple[tuple[str, int], ...] = ()
     n_not_measured: int = 0
 
@@ -66,10 +67,10 @@ class TableFacts:
         return cls(
             n_rows=len(feasible),
             n_feasible=int(feasible.sum()),
-            largest_peak_gb=float(np.nanmax(peak)),
+            largest_peak_mem=float(np.nanmax(peak)),
             best_row=int(block.rows[best]),
             best_throughput=float(throughput[best]),
-            best_peak_gb=float(peak[best]),
+            best_peak_mem=float(peak[best]),
             best_settings=tuple((name, data.column(name)[best].as_py()) for name in names),
             n_not_measured=int((feasible & _is_not_measured(data)).sum()),
         )
@@ -80,10 +81,10 @@ class TableFacts:
         return TableFacts(
             n_rows=self.n_rows + later.n_rows,
             n_feasible=self.n_feasible + later.n_feasible,
-            largest_peak_gb=float(np.fmax(self.largest_peak_gb, later.largest_peak_gb)),
+            largest_peak_mem=float(np.fmax(self.largest_peak_mem, later.largest_peak_mem)),
             best_row=best.best_row,
             best_throughput=best.best_throughput,
-            best_peak_gb=best.best_peak_gb,
+            best_peak_mem=best.best_peak_mem,
             best_settings=best.best_settings,
             n_not_measured=self.n_not_measured + later.n_not_measured,
         )

@@ -100,6 +100,8 @@ def _command(command: Any) -> str | list[str]:
 
 def _section(document: dict[str, Any], name: str, of: type) -> Any:
     table = _table(document, name)
+    if of is TrialSpec and "memory_gb" in table:  # version 0.1: a GPU's "GB" was a GiB
+        table = {("memory_gib" if k == "memory_gb" else k): v for k, v in table.items()}
     types = {f.name: str(f.type) for f in fields(of)}
     try:
         _expect_keys(table, types)

@@ -52,7 +52,7 @@ class TrialSpec:
         timed_steps: Steps that count.
         time_limit_s: Longest running time of a trial in seconds; time in a queue doesn't count.
         retries: How often a crashed trial is run again before it is set aside.
-        memory_gb: Memory capacity of a GPU in GB; None takes the instance's.
+        memory_gib: Memory capacity of a GPU in GiB; None takes the instance's.
         log_format: `report` for the protocol, the name of a built-in log format, or `patterns`.
         patterns: Regular expressions for `patterns`; see `parabolt.frameworks.patterns`.
     """
@@ -61,7 +61,7 @@ class TrialSpec:
     timed_steps: int = 10
     time_limit_s: float = 1800.0
     retries: int = 1
-    memory_gb: float | None = None
+    memory_gib: float | None = None
     log_format: str = "report"
     patterns: tuple[str, ...] = ()
 
@@ -70,8 +70,8 @@ class TrialSpec:
         _check_whole("timed_steps", self.timed_steps, 1)
         _check_whole("retries", self.retries, 0)
         _check_positive("time_limit_s", self.time_limit_s)
-        if self.memory_gb is not None:
-            _check_positive("memory_gb", self.memory_gb)
+        if self.memory_gib is not None:
+            _check_positive("memory_gib", self.memory_gib)
         if (self.log_format == "patterns") != bool(self.patterns):
             raise SpecError('patterns: expected with log_format = "patterns" and only with it')
         self.parser()
@@ -213,7 +213,7 @@ class Spec:
 
     def values(self, configuration: Configuration, own: Mapping[str, object]) -> dict[str, object]:
         """Values of all fields; see `arguments`."""
-        return {**field_values(configuration, self.instance), "memory_gb": self.memory_gb, **own}
+        return {**field_values(configuration, self.instance), "memory_gib": self.memory_gib, **own}
 
     def _flags(self, configuration: Configuration) -> list[str]:
         if self.framework is None:
@@ -224,9 +224,9 @@ class Spec:
         return [word for flag in launch.flags for word in shlex.split(flag)]
 
     @property
-    def memory_gb(self) -> float:
-        """Memory capacity of a GPU in GB."""
-        return self.trial.memory_gb or self.instance.cluster.memory_gb
+    def memory_gib(self) -> float:
+        """Memory capacity of a GPU in GiB."""
+        return self.trial.memory_gib or self.instance.cluster.memory_gib
 
     def identity(self) -> dict[str, str]:
         """What must not change between a run and its continuation, each part as a digest."""

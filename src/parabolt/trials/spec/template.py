@@ -39,7 +39,7 @@ INSTANCE_FIELDS: dict[str, str] = {
     "n_gpus": "GPUs in all",
     "n_hosts": "hosts",
     "gpus_per_host": "GPUs of one host",
-    "memory_gb": "memory of one GPU in GB",
+    "memory_gib": "memory of one GPU in GiB",
     "sequence_length": "tokens per sequence",
     "batch_size": "batch size",
 }
@@ -114,7 +114,7 @@ def field_values(configuration: Configuration, instance: Instance) -> dict[str, 
         "n_gpus": cluster.n_gpus,
         "n_hosts": cluster.n_hosts,
         "gpus_per_host": cluster.gpus_per_host,
-        "memory_gb": cluster.memory_gb,
+        "memory_gib": cluster.memory_gib,
         "sequence_length": workload.sequence_length,
         "batch_size": workload.batch_size,
     }
