@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.progress_bar import ProgressBarReader
-from parabolt.frameworks.quantities import GIB, MEMORY_GIB, memory_gib, quantity
+from parabolt.frameworks.quantities import MEMORY_GIB, memory_gib, quantity
+from parabolt.outcome import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

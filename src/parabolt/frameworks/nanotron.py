@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
-from parabolt.frameworks.quantities import GIB, HUMAN, MEMORY_GIB, memory_gib, quantity
+from parabolt.frameworks.quantities import HUMAN, MEMORY_GIB, memory_gib, quantity
+from parabolt.outcome import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

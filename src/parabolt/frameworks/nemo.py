@@ -9,8 +9,9 @@ from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.megatron_lm import rules
-from parabolt.frameworks.quantities import GIB, memory_gib, quantity
+from parabolt.frameworks.quantities import memory_gib, quantity
 from parabolt.frameworks.rules import micro_batch_size
+from parabolt.outcome import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
