@@ -153,12 +153,12 @@ if bucket == "8" and os.path.exists("BROKEN"):
 with open(os.environ["PARABOLT_REPORT"], "a") as file:
     for step in range(n):
         file.write(json.dumps({"step": step, "seconds": 1.0, "rank": 0}) + "\n")
-    file.write(json.dumps({"rank": 0, "peak_memory_gb": 0.5}) + "\n")
+    file.write(json.dumps({"rank": 0, "peak_memory_gib": 0.5}) + "\n")
 """
 BUCKETS = """
 name = "buckets"
 model = {n_layers = 4, n_heads = 4, hidden_size = 64, ffn_size = 256}
-cluster = {n_gpus = 4, n_hosts = 1, memory_gb = 1}
+cluster = {n_gpus = 4, n_hosts = 1, memory_gib = 1}
 workload = {sequence_length = 64, batch_size = 8}
 knobs = {dp = [4], bucket = [%s]}
 """

@@ -223,6 +223,6 @@ def _said_of(trial: Trial) -> str:
     """What a trial gave, in one line."""
     outcome, why = trial.outcome, f": {trial.reason}" if trial.reason else ""
     figures = f", {outcome.throughput:.5g} iterations/s" if outcome.status.is_timed else ""
-    if 0.0 < outcome.peak_memory_gb < math.inf:
-        figures += f", {outcome.peak_memory_gb:.4g} GB"
+    if 0.0 < outcome.peak_memory_gib < math.inf:
+        figures += f", {outcome.peak_memory_gib:.4g} GiB"
     return f"trial {trial.number} {outcome.status}{figures}{why}"
