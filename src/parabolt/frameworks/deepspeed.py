@@ -146,4 +146,11 @@ DEEPSPEED = Framework(
     log=LogFormat(DeepSpeedReader),
     rules=rules,
     settings=settings,
+    rejections=(
+        r"Check batch related parameters\. train_batch_size is not equal",
+        r"Train batch size must be divisible by micro-batch data parallelism",
+        r"(?:[Bb]atch size|Micro batch size per gpu|accumulation steps): -?\d+ has to be greater",
+        r"allgather_bucket_size must be a multiple of",
+        r"compatibility between 'autotp' and 'zero_stage = 3' has not been validated",
+    ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from parabolt.frameworks.framework import Framework
-from parabolt.frameworks.megatron_lm import LOG
+from parabolt.frameworks.megatron_lm import LOG, REJECTIONS
 
 MEGATRON_BRIDGE = Framework(
     name="megatron-bridge",
@@ -11,4 +11,5 @@ MEGATRON_BRIDGE = Framework(
     version="",
     documentation="https://docs.nvidia.com/nemo/megatron-bridge/latest/",
     log=LOG,
+    rejections=REJECTIONS,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from parabolt.frameworks.framework import Framework
-from parabolt.frameworks.megatron_lm import LOG
+from parabolt.frameworks.megatron_lm import LOG, REJECTIONS
 
 MEGATRON_DEEPSPEED = Framework(
     name="megatron-deepspeed",
@@ -11,4 +11,5 @@ MEGATRON_DEEPSPEED = Framework(
     version="",
     documentation="https://github.com/deepspeedai/Megatron-DeepSpeed",
     log=LOG,
+    rejections=REJECTIONS,
 )

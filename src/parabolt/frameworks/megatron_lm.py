@@ -15,8 +15,8 @@ from parabolt.frameworks.rules import (
     kv_heads_divisible,
     micro_batch_size,
     sequence_parallel_in_full,
-    whole_context,
     whole_micro_batches,
+    whole_sequence,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def rules(instance: Instance) -> tuple[Rule, ...]:
     return (
         whole_micro_batches(work),
         interleaved_micro_batches(work),
-        whole_context(work.sequence_length),
+        whole_sequence(work.sequence_length),
         sequence_parallel_in_full(),
         kv_heads_divisible(model.n_kv_heads or model.n_heads),
     )
@@ -174,6 +174,27 @@ def _peak_gib(text: str) -> float | None:
 
 
 LOG = LogFormat(MegatronReader)
+#: Messages of `training/arguments.py`, `TransformerConfig`, `parallel_state` and the schedules.
+REJECTIONS = (
+    r"world[_ ]size \(\d+\) is not divisible by",
+    r"num_(?:attention_heads|query_groups) \(\d+\) must be a multiple of",
+    r"global batch size \(\d+\) is not divisible by micro batch size",
+    r"number of microbatches should be at least 1",
+    r"number of microbatches \(\d+\) is not divisible by pipeline-model-parallel-size",
+    r"contiguous micro-batches in a virtual pipeline stage",
+    r"[Nn]umber of layers (?:of the model )?(?:should|must) be divisible",
+    r"number of layers (?:at|per|on) .{0,120}must be divisible by",
+    r"num_layers should be divisible by pipeline_model_parallel_size",
+    r"must be divisible by virtual pipeline|should be divisible by vp_size",
+    r"When interleaved schedule is used",
+    r"pipeline-model-parallel size should be greater than \d+",
+    r"seq-length should be a multiple of 2 \* context-parallel-size",
+    r"Sequence length should be divisible by",
+    r"AssertionError: \d+ is not divisible by \d+$",
+    r"(?:always requires|setting the environment variable) CUDA_DEVICE_MAX_CONNECTIONS",
+    r"Megatron FSDP only supports fsdp_dtensor checkpoint format",
+    r"--[a-z0-9-]+ (?:is )?(?:only|not) supported with",
+)
 
 MEGATRON_LM = Framework(
     name="megatron-lm",
@@ -183,4 +204,5 @@ MEGATRON_LM = Framework(
     log=LOG,
     rules=rules,
     settings=settings,
+    rejections=REJECTIONS,
 )

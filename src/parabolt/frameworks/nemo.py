@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
-from parabolt.frameworks.megatron_lm import rules
+from parabolt.frameworks.megatron_lm import REJECTIONS, rules
 from parabolt.frameworks.quantities import memory_gib, quantity
 from parabolt.frameworks.rules import micro_batch_size
 from parabolt.outcome import GIB
@@ -130,4 +130,5 @@ NEMO = Framework(
     log=LogFormat(NemoReader),
     rules=rules,
     settings=settings,
+    rejections=REJECTIONS,
 )

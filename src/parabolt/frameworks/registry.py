@@ -67,6 +67,12 @@ def launching_framework(name: str) -> Framework:
     return found
 
 
+def rejections() -> tuple[str, ...]:
+    """Regular expressions of all messages by which some framework rejects a configuration."""
+    found = (text for framework in FRAMEWORKS.values() for text in framework.rejections)
+    return tuple(dict.fromkeys(found))
+
+
 def launches(instance: Instance, configuration: Configuration) -> tuple[LaunchSettings, ...]:
     """Launch settings of a configuration in every framework that they are known for."""
     return tuple(

@@ -16,21 +16,20 @@ if TYPE_CHECKING:
     from parabolt.space.configuration import Configuration
 
 
-def n_micro_batches(workload: Workload, c: Configuration) -> int:
-    """Micro-batches per iteration of a replica; see `whole_micro_batches`."""
-    return int(_n_micro(workload, c))
+def n_micro_batches(workload: Workload, c: Any) -> Any:
+    """Micro-batches per iteration of a replica, of one configuration or of columns.
+
+    They are batch / (dp x micro-batch size), and pp x grad_accum where no size is stated.
+    """
+    if workload.micro_batch_size is None:
+        return c.pp * c.grad_accum
+    return workload.batch_size // (c.dp * workload.micro_batch_size)
 
 
 def micro_batch_size(workload: Workload, c: Configuration) -> int:
     """Sequences per micro-batch: batch / (dp x micro-batches)."""
-    return workload.micro_batch_size or workload.batch_size // (c.dp * n_micro_batches(workload, c))
-
-
-def _n_micro(workload: Workload, c: Any) -> Any:
-    """Batch / (dp x micro-batch size); pp x grad_accum where no size is stated."""
-    if workload.micro_batch_size is None:
-        return c.pp * c.grad_accum
-    return workload.batch_size // (c.dp * workload.micro_batch_size)
+    size = workload.micro_batch_size
+    return size or workload.batch_size // int(c.dp * n_micro_batches(workload, c))
 
 
 def whole_micro_batches(workload: Workload) -> Rule:
@@ -59,7 +58,7 @@ def interleaved_micro_batches(workload: Workload) -> Rule:
     return Rule(
         "interleaved_micro_batches",
         ("dp", "pp", "chunks", "grad_accum"),
-        lambda c: (c.chunks == 1) | (_n_micro(workload, c) % c.pp == 0),
+        lambda c: (c.chunks == 1) | (n_micro_batches(workload, c) % c.pp == 0),
         lambda c: (
             f"chunks {c.chunks} needs micro-batches that pp {c.pp} divides, and there are "
             f"{n_micro_batches(workload, c)}"
@@ -67,13 +66,16 @@ def interleaved_micro_batches(workload: Workload) -> Rule:
     )
 
 
-def whole_context(sequence_length: int) -> Rule:
-    """Ring attention gives each rank two equal pieces of a sequence."""
+def whole_sequence(sequence_length: int) -> Rule:
+    """A sequence splits over context ranks, two pieces each, and over sequence-parallel ones."""
     return Rule(
-        "whole_context",
-        ("cp",),
-        lambda c: (c.cp == 1) | (sequence_length % (2 * c.cp) == 0),
-        lambda c: f"2 x cp {c.cp} does not divide the sequence of {sequence_length} tokens",
+        "whole_sequence",
+        ("cp", "sp"),
+        lambda c: sequence_length % ((1 + (c.cp > 1)) * c.cp * c.sp) == 0,
+        lambda c: (
+            f"{'2 x ' * (c.cp > 1)}cp {c.cp} x sp {c.sp} does not divide the sequence of "
+            f"{sequence_length} tokens"
+        ),
     )
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import TORCH_GIB, memory_gib, quantity
 from parabolt.frameworks.rules import (
-    interleaved_micro_batches,
     kv_heads_divisible,
     micro_batch_size,
-    whole_context,
+    n_micro_batches,
     whole_micro_batches,
+    whole_sequence,
 )
 from parabolt.space.rules import Rule
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from parabolt.frameworks.log_format import Record
     from parabolt.frameworks.log_line import LogLine
-    from parabolt.instances.specs import Instance
+    from parabolt.instances.specs import Instance, Workload
     from parabolt.space.configuration import Configuration
 
 VERSION = "0.2"
@@ -36,7 +38,7 @@ def rules(instance: Instance) -> tuple[Rule, ...]:
     model, work = instance.model, instance.workload
     return (
         whole_micro_batches(work),
-        whole_context(work.sequence_length),
+        whole_sequence(work.sequence_length),
         kv_heads_divisible(model.n_kv_heads or model.n_heads),
         Rule(
             "sequence_parallel_always",
@@ -56,7 +58,30 @@ def rules(instance: Instance) -> tuple[Rule, ...]:
                 "optimizer states alone, as the distributed optimizer does"
             ),
         ),
-        interleaved_micro_batches(work),
+        _pipeline_micro_batches(work),
+    )
+
+
+def _pipeline_micro_batches(work: Workload) -> Rule:
+    """What PyTorch's schedules accept: 1F1B as many as stages, interleaved 1F1B whole rounds."""
+
+    def holds(c: Any) -> Any:
+        n = n_micro_batches(work, c)
+        n_rounds = np.maximum(n // c.pp, 1)
+        return np.where(c.chunks == 1, n >= c.pp, n % n_rounds == 0)
+
+    return Rule(
+        "pipeline_micro_batches",
+        ("dp", "pp", "chunks", "grad_accum"),
+        holds,
+        lambda c: (
+            f"{n_micro_batches(work, c)} micro-batches "
+            + (
+                f"are fewer than the {c.pp} stages"
+                if c.chunks == 1
+                else f"are no whole number of rounds over the {c.pp} stages"
+            )
+        ),
     )
 
 
@@ -135,4 +160,18 @@ TORCHTITAN = Framework(
     rules=rules,
     settings=settings,
     dropped={"bucket": "its gradient bucket is a block of the model"},
+    rejections=(
+        r"Invalid parallel dims: dp_replicate\(",
+        r"Number of virtual stages \(\d+\) must be divisible by",
+        r"(?:Single|Multi)-stage schedule requires|Single stage schedule requires",
+        r"Number of stages \(\d+\) cannot be greater than effective layers",
+        r"Configuration would result in empty stages",
+        r"num_stages \d+ must be evenly divisible by pp_degree",
+        r"Batch size \d+ must be divisible by microbatch_size",
+        r"global batch size must be multiple of local batch size",
+        r"Sequence length \d+ must be divisible by the product of TP degree",
+        r"Number of microbatches \(\d+\) must be greater than",
+        r"(?:Interleaved 1F1B|Zero bubble) requires the number of microbatches to be a multiple",
+        r"Invalid field names in <class ",
+    ),
 )

@@ -9,8 +9,8 @@ from parabolt.errors import InstanceError
 from parabolt.frameworks.rules import (
     interleaved_micro_batches,
     sequence_parallel_in_full,
-    whole_context,
     whole_micro_batches,
+    whole_sequence,
 )
 from parabolt.instances.hardware import load_gpu
 from parabolt.instances.specs import Cluster, Instance, Workload
@@ -80,7 +80,7 @@ def plan_rules(instance: Instance) -> tuple[Rule, ...]:
         *instance.rules,
         whole_micro_batches(instance.workload),
         interleaved_micro_batches(instance.workload),
-        whole_context(instance.workload.sequence_length),
+        whole_sequence(instance.workload.sequence_length),
         _kv_heads(instance.model),
         sequence_parallel_in_full(),
         _inert_bucket(),
