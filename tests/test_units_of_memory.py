@@ -12,7 +12,7 @@ from parabolt.instances.hardware import load_gpu
 from parabolt.outcome import GIB, GIB_PER_GB
 from parabolt.tables.publishing.build import build
 from parabolt.trials.measurements import ReportReader
-from parabolt.trials.records import History
+from parabolt.trials.records import TrialHistory
 from parabolt.trials.spec.file import parse_spec
 from parabolt.trials.sweep import EXPORT, sweep
 
@@ -160,7 +160,7 @@ def test_a_journal_of_version_0_1_is_converted():
         {"kind": "ended", "trial": 0, "is_final": True, "outcome": outcome, "reason": "",
          "saved_s": 0.0, "statistics": {**statistics, "peak_memory_per_gpu_gb": [83.97, 1.0]}},
     ]  # fmt: skip
-    (trial,) = History.of(json.loads(json.dumps(records))).trials
+    (trial,) = TrialHistory.of(json.loads(json.dumps(records))).trials
     assert trial.outcome.peak_memory_gib == pytest.approx(78.2, abs=0.005)
     assert trial.outcome.memory_margin == pytest.approx(78.2 / 80 - 1, abs=1e-4)
     assert trial.statistics["peak_memory_per_gpu_gib"] == pytest.approx([78.2, 0.9313], abs=0.005)
