@@ -63,10 +63,10 @@ def main() -> None:
         print(f"{instance.name}, {instance.cluster.n_gpus} GPUs, {n_candidates} candidates")
         for optimizer in OPTIMIZERS:
             tasks = [(instance, optimizer, seed) for seed in seeds]
-            answers = list(LocalExecutor().map(search, tasks))
-            if failed := [answer.error for answer in answers if answer.error]:
+            results = list(LocalExecutor().map(search, tasks))
+            if failed := [result.error for result in results if result.error]:
                 raise SystemExit(failed[0])
-            counts, n_oom = zip(*(answer.result for answer in answers), strict=True)
+            counts, n_oom = zip(*(result.value for result in results), strict=True)
             n_trials = sum(min(count, PROTOCOL.n_evaluations) for count in counts)
             came = sum(count <= PROTOCOL.n_evaluations for count in counts)
             print(

@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 
 import parabolt
-from parabolt.experiments.manifest import manifest, save_manifest
+from parabolt.experiments.manifest import save_manifest
 from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.run import RunKey, execute
 from parabolt.experiments.store import RunStore
-from parabolt.experiments.study import OptimizerChoice, Study, format_study
+from parabolt.experiments.study import OptimizerChoice, Study
 
 N_LABELS, N_SEEDS, N_REAL = 8, 625, 25
 
@@ -35,8 +35,7 @@ def fill(folder: Path) -> None:
     )
     store = RunStore(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "study.toml").write_text(format_study(study))
-    save_manifest(manifest(study, problems), folder)
+    save_manifest(study, problems, folder)
     for problem in problems:
         protocol = Protocol.published(problem.name)
         real = [

@@ -42,6 +42,10 @@ class CandidatesExhaustedError(ParaboltError, RuntimeError):
     """Every candidate has been evaluated and repeats are to be avoided: the search is over."""
 
 
+class ProposalError(ParaboltError, ValueError):
+    """An optimizer proposed what is no candidate, or a candidate that it may not propose."""
+
+
 class StoreError(ParaboltError, OSError):
     """Results can't be written: a full disk, a read-only directory."""
 

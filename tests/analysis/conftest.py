@@ -29,6 +29,9 @@ def run_of():
             step_time_s=np.array([math.nan] * n_initial + [0.01] * (n - n_initial)),
             n_failed_fits=np.zeros(n, dtype=np.int64),
             was_shortened=np.zeros(n, dtype=bool),
+            start_s=np.arange(n) * 60.0,
+            end_s=np.arange(1, n + 1) * 60.0,
+            n_gpus=32,
         )
 
     return make

@@ -87,7 +87,7 @@ def test_study_with_options_and_label(folder):
     )
     done = parabolt(folder, "study", "run", "s.toml")
     assert done.stdout == "1 of 1 runs done, 0 failed\n", done.stderr
-    assert (folder / "runs" / "s" / "runs" / "pco32-wide-000.parquet").exists()
+    assert len(list((folder / "runs" / "s" / "runs").glob("pco32-wide-000-*.parquet"))) == 1
     resumed = parabolt(folder, "study", "resume", "runs/s")
     assert resumed.stdout == "1 of 1 runs done, 0 failed\n", resumed.stderr
 
@@ -98,7 +98,11 @@ def test_a_mistake_in_a_run_is_told_with_its_reason(folder):
     )
     assert done.returncode == 1
     (failure,) = (folder / "x" / "failed").glob("*.json")
-    assert "own mistake" in json.loads(failure.read_text())["reason"]
+    reason = json.loads(failure.read_text())["reason"]
+    assert reason.startswith("RuntimeError: own mistake (mine.py, line ")
+    assert "x: 0 of 1 runs; 1 failed: RuntimeError: own mistake" in done.stdout.replace(
+        "mine:Crash", "x"
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +110,10 @@ def test_a_mistake_in_a_run_is_told_with_its_reason(folder):
     [
         ("absent:A", "optimizer 'absent:A': expected module:Class, got ModuleNotFoundError"),
         ("mine:Absent", "got AttributeError: module 'mine' has no attribute 'Absent'"),
-        ("mine:NotAClass", "expected a subclass of parabolt.Optimizer, got 3"),
+        (
+            "mine:NotAClass",
+            "expected a subclass of parabolt.Optimizer, a function f(space, history, rng), or an",
+        ),
         ("broken:A", "No module named 'nothing_of_that_name'"),
         ("half:A", "SyntaxError"),
         (":A", "expected module:Class, got ValueError"),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ import pytest
 
 import parabolt
 from parabolt.errors import OptionError, StoreError, TableError
+from parabolt.experiments.manifest import load_manifest
 from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.run import RunKey, execute
 from parabolt.experiments.store import COLUMNS, RunStore
@@ -40,8 +42,9 @@ def test_a_stored_run_comes_back_whole(tmp_path):
     assert_same(store.load(path), run)
     assert store.load(path).n_initial == run.n_initial
     assert store.load(path).optimum == run.optimum
-    assert store.has(run.key)
-    assert [p.name for p in path.parent.iterdir()] == ["pco32-random-000.parquet"]
+    assert store.find(run.key) == path
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    assert path.name.startswith(f"pco32-random-000-{run.key.digest[:16]}-")
 
 
 def test_a_stored_run_keeps_how_long_its_measurements_took(tmp_path):
@@ -50,12 +53,29 @@ def test_a_stored_run_keeps_how_long_its_measurements_took(tmp_path):
     assert store.load(store.save(timed)).outcomes.wall_time_s.tolist() == list(range(15))
 
 
-def test_a_run_of_version_0_1_lacks_wall_times_and_is_read(tmp_path):
-    run, store = short_run(), RunStore(tmp_path)
-    path = store.save(run)
-    pq.write_table(pq.read_table(path).drop_columns("wall_time_s"), path)
-    assert np.isnan(store.load(path).outcomes.wall_time_s).all()
-    assert_same(store.load(path), run)
+#: What version 0.1.0 wrote for `random` and for an own optimizer that fails on seed 1.
+OLD = Path(__file__).parents[1] / "data" / "store_0_1"
+
+
+def test_a_store_of_version_0_1_is_read():
+    store = RunStore(OLD)
+    old = {(run.key.optimizer, run.key.seed): run for run in store.load_all()}
+    assert set(old) == {("random", 0), ("random", 1), ("flaky", 0)}
+    run = old["random", 0]
+    assert_same(replace(run, key=short_run().key), short_run(), but=("step_time_s",))
+    assert (run.key.parabolt, run.key.code, run.key.protocol) == ("0.1.0", "", SHORT)
+    assert np.isnan(run.outcomes.wall_time_s).all()
+    assert np.isnan(run.end_s).all()
+    assert len(store.finished()) == 3
+    (failed,) = store.load_failures()
+    assert failed.key.seed == 1
+    assert failed.reason == "RuntimeError: unlucky"
+    assert failed.details.startswith("Traceback")
+    manifest = load_manifest(OLD)
+    assert {key.digest for key in manifest.keys} >= {run.key.digest for run in old.values()}
+    assert [(c.name, c.label) for c in manifest.study.optimizers] == [
+        ("random", "random"), ("flaky:Flaky", "flaky"),
+    ]  # fmt: skip
 
 
 def test_any_parquet_reader_reads_a_run(tmp_path):
@@ -66,20 +86,24 @@ def test_any_parquet_reader_reads_a_run(tmp_path):
     assert json.loads(data.schema.metadata[b"parabolt.run"])["key"]["optimizer"] == "random"
 
 
-def test_a_store_does_not_mix_protocols(tmp_path):
-    store = RunStore(tmp_path)
-    store.save(short_run())
-    other = short_run(protocol=Protocol(n_evaluations=6))
-    with pytest.raises(OptionError, match="another protocol; try another directory"):
-        store.has(other.key)
-
-
-def test_a_broken_file_is_named(tmp_path):
+@pytest.mark.parametrize("n_kept", [0, 200, -1])
+def test_a_damaged_file_is_named_and_does_not_count(tmp_path, n_kept):
     store, run = RunStore(tmp_path), short_run()
     path = store.save(run)
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(TableError, match=r"pco32-random-000\.parquet is no run of parabolt"):
-        store.has(run.key)
+    whole = path.read_bytes()
+    flipped = bytes([whole[-1] ^ 1])
+    path.write_bytes(whole[:n_kept] + (flipped if n_kept == -1 else b""))
+    with pytest.raises(TableError, match=rf"{path.name} is damaged: its content is not what was"):
+        store.load(path)
+    assert store.find(run.key) is None
+    assert store.damaged() == [path]
+
+
+def test_a_file_under_the_name_of_another_run_does_not_count(tmp_path):
+    store = RunStore(tmp_path)
+    one, other = store.save(short_run(seed=0)), store.save(short_run(seed=1))
+    one.write_bytes(other.read_bytes())
+    assert list(store.finished().values()) == [other]
 
 
 def test_a_directory_that_cannot_be_written(tmp_path):
@@ -110,7 +134,7 @@ def test_ctrl_c_leaves_finished_runs_and_the_same_command_goes_on(tmp_path):
     for path in finished:
         run = store.load(path)
         assert len(run) == 110
-        assert store.has(run.key)
+        assert store.find(run.key) == path
 
 
 def test_design_grows_until_two_rows_are_feasible():

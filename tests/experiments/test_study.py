@@ -10,6 +10,7 @@ import pytest
 
 import parabolt
 from parabolt.errors import LockedError, OptionError, StudyError, UnknownNameError
+from parabolt.experiments.executors.executor import TaskResult
 from parabolt.experiments.executors.local import LocalExecutor
 from parabolt.experiments.manifest import load_manifest
 from parabolt.experiments.run import execute
@@ -18,9 +19,9 @@ from parabolt.experiments.store import RunStore
 from parabolt.experiments.study import (
     OptimizerChoice,
     Study,
-    format_study,
     parse_study,
     read_study,
+    study_of,
 )
 
 TEXT = """
@@ -54,7 +55,7 @@ def test_a_study_file():
     assert study.seeds == (0, 1)
     protocol = study.protocol_of("pco32")
     assert (protocol.n_evaluations, protocol.n_initial, protocol.noise_std) == (6, 10, 0.001)
-    assert parse_study(format_study(study)) == study
+    assert study_of(json.loads(json.dumps(study.as_json()))) == study
 
 
 @pytest.mark.parametrize(
@@ -63,8 +64,12 @@ def test_a_study_file():
         ('problems = ["pco32"]', "", "study: expected problems, got"),
         ('problems = ["pco32"]', 'problems = ["pco32", "pco32"]', "expected distinct names"),
         ('problems = ["pco32"]', "problems = 3", "problems: expected texts, got 3"),
-        ("seeds = 2", "seeds = -2", "seeds: expected a count or distinct whole numbers"),
-        ("seeds = 2", "seeds = [1, 1]", "seeds: expected a count or distinct"),
+        ("seeds = 2", "seeds = -2", "seeds: expected a count up to 1000000 or distinct .*got -2"),
+        (
+            "seeds = 2",
+            "seeds = [1, 1]",
+            r"or distinct whole numbers from 0 to 4294967295, got \[1, 1\]",
+        ),
         ("seeds = 2", "sedes = 2", r"expected keys among .*, got \['sedes'\]"),
         ("n_evaluations", "n_evals", r"\[protocol\]: expected keys among"),
         ('label = "eager"', 'label = "random"', "expected distinct labels, got random twice"),
@@ -130,42 +135,59 @@ def test_resuming_runs_what_is_missing_and_nothing_else(tmp_path):
 def test_what_the_results_were_made_with_is_saved(tmp_path):
     run(parse_study(TEXT), tmp_path)
     found = load_manifest(tmp_path)
-    assert found["problems"]["pco32"]["content_hash"].startswith("3c4334851441")
-    assert found["problems"]["pco32"]["protocol"]["noise_std"] == 0.001
-    assert found["optimizers"]["eager"]["options"]["n_initial"] == 5
-    assert found["optimizers"]["random"]["name"] == "random"
-    assert found["packages"]["numpy"] == np.__version__
-    assert found["machine"]["n_cores"] == os.cpu_count()
-    assert parse_study((tmp_path / "study.toml").read_text()) == parse_study(TEXT)
+    assert found.study == parse_study(TEXT)
+    assert {key.content_hash[:12] for key in found.keys} == {"3c4334851441"}
+    assert {key.protocol.noise_std for key in found.keys} == {0.001}
+    assert [(key.optimizer, key.seed) for key in found.keys] == [
+        ("random", 0), ("random", 1), ("eager", 0), ("eager", 1),
+    ]  # fmt: skip
+    assert set(found.keys) == {run.key for run in RunStore(tmp_path).load_all()}
+    assert found.environment["numpy"] == np.__version__
+    assert found.environment["n_cores"] == str(os.cpu_count())
 
 
-def test_defaults_of_options_are_filled_in(tmp_path):
-    run(parse_study(TEXT.replace(", options = { n_initial = 5 }", "")), tmp_path)
-    assert load_manifest(tmp_path)["optimizers"]["eager"]["options"]["n_initial"] == 10
+@pytest.mark.parametrize(("given", "expected"), [("", 10), (", options = { n_initial = 5 }", 5)])
+def test_defaults_of_options_are_filled_in(tmp_path, given, expected):
+    run(parse_study(TEXT.replace(", options = { n_initial = 5 }", given)), tmp_path)
+    about = json.loads((tmp_path / "study.json").read_text())
+    eager = about["optimizers"][1]
+    assert (eager["label"], eager["options"]["n_initial"]) == ("eager", expected)
 
 
 @pytest.mark.parametrize(
-    ("part", "change", "message"),
+    ("old", "new", "message"),
     [
-        ("problems", {"pco32": {"content_hash": "0"}}, "another pco32 .*content_hash: 0 there"),
-        ("packages", {"numpy": "0.9.1"}, "results of numpy 0.9.1, and .* is installed"),
-        ("optimizers", {"random": {"name": "sobol"}}, "results of another random"),
+        ("n_initial = 5", "n_initial = 6", r"another eager on pco32 \(options: .*'n_initial', 5"),
+        ('name = "logeic"', 'name = "lognei"', "method: logeic there, lognei now"),
+        ("n_evaluations = 6", "noise_std = 0.5", "noise_std: 0.001 there, 0.5 now"),
+        ("n_evaluations = 6", 'feedback = "status"', "feedback: default there, status now"),
     ],
 )
-def test_results_of_something_else_are_not_mixed(tmp_path, part, change, message):
-    study = parse_study(TEXT)
-    run(study, tmp_path)
-    found = load_manifest(tmp_path)
-    for name, value in change.items():
-        found[part][name] = {**found[part][name], **value} if isinstance(value, dict) else value
-    (tmp_path / "study.json").write_text(json.dumps(found))
-    with pytest.raises(StudyError, match=message):
-        run(study, tmp_path)
+def test_results_of_something_else_are_not_mixed(tmp_path, old, new, message):
+    run(parse_study(TEXT), tmp_path)
+    with pytest.raises(StudyError, match=message) as caught:
+        run(parse_study(TEXT.replace(old, new)), tmp_path)
+    assert "try another directory" in str(caught.value)
+
+
+def test_results_of_another_parabolt_or_of_other_libraries_are_not_mixed(tmp_path, monkeypatch):
+    run(parse_study(TEXT), tmp_path)
+    store = RunStore(tmp_path)
+    for found in store.load_all():
+        store.remove(found.key)
+        store.save(dataclasses.replace(found, key=dataclasses.replace(found.key, parabolt="9.9")))
+    with pytest.raises(StudyError, match=r"parabolt: 9\.9 there, "):
+        run(parse_study(TEXT), tmp_path)
+    about = json.loads((tmp_path / "study.json").read_text())
+    about["environment"]["numpy"] = "0.9.1"
+    (tmp_path / "study.json").write_text(json.dumps(about))
+    with pytest.raises(StudyError, match=r"results of numpy 0\.9\.1, and .* is installed"):
+        run(parse_study(TEXT), tmp_path)
 
 
 def test_a_later_format_is_refused(tmp_path):
     (tmp_path / "study.json").write_text('{"format": 99}')
-    with pytest.raises(StudyError, match="expected format 1 or before, got 99; try a newer"):
+    with pytest.raises(StudyError, match="expected format 2 or before, got 99; try a newer"):
         run(parse_study(TEXT), tmp_path)
 
 
@@ -173,7 +195,7 @@ def test_more_seeds_may_be_added(tmp_path):
     run(parse_study(TEXT), tmp_path)
     final = run(parse_study(TEXT.replace("seeds = 2", "seeds = 3")), tmp_path)
     assert (final.n_total, final.n_done) == (6, 6)
-    assert load_manifest(tmp_path)["seeds"] == [0, 1, 2]
+    assert {key.seed for key in load_manifest(tmp_path).keys} == {0, 1, 2}
 
 
 def test_nothing_runs_with_an_unknown_optimizer_or_option(tmp_path):
@@ -230,19 +252,19 @@ def answers(executor, items):
 
 
 def check_answers(found):
-    assert {i: a.result for i, a in found.items() if not a.error} == {
+    assert {i: a.value for i, a in found.items() if not a.error} == {
         0: 0, 1: 10, 2: 20, 4: 40, 6: 60,
     }  # fmt: skip
     assert found[3].n_attempts == 3
     assert found[3].error
-    assert "RuntimeError: always crashes" in found[5].error
-    assert "Traceback" in found[5].error
+    assert found[5].error.startswith("RuntimeError: always crashes (")
+    assert found[5].details.startswith("Traceback")
 
 
 def test_local_processes_that_die_are_retried_and_the_rest_goes_on():
     found = answers(LocalExecutor(2), range(7))
     check_answers(found)
-    assert "the worker process died" in found[3].error
+    assert found[3].error == "the worker process died (exit status 9)"
 
 
 def die_once(marker):
@@ -254,7 +276,7 @@ def die_once(marker):
 
 def test_a_worker_that_dies_once_is_no_failure(tmp_path):
     (answer,) = LocalExecutor(2).map(die_once, [tmp_path / "marker"])
-    assert (answer.result, answer.error, answer.n_attempts) == ("second try", "", 2)
+    assert (answer.value, answer.error, answer.n_attempts) == ("second try", "", 2)
 
 
 # Pickled by value, so that workers need not import the tests.
@@ -266,7 +288,7 @@ def test_a_real_dask_cluster(tmp_path):
     import dask
     import distributed
 
-    from parabolt.experiments.executors.executor import make_executor
+    from parabolt.experiments.executors.addresses import make_executor
 
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None
@@ -285,7 +307,7 @@ def test_a_real_dask_cluster(tmp_path):
 
 @pytest.mark.slow
 def test_a_real_ray_cluster(tmp_path):
-    from parabolt.experiments.executors.executor import make_executor
+    from parabolt.experiments.executors.addresses import make_executor
 
     study = parse_study(TEXT)
     final = run(study, tmp_path / "ray", executor=make_executor("ray://local"))
@@ -299,7 +321,7 @@ def test_a_real_ray_cluster(tmp_path):
 def test_dask_through_a_real_slurm(slurm_cluster, tmp_path):
     import dask
 
-    from parabolt.experiments.executors.executor import make_executor
+    from parabolt.experiments.executors.addresses import make_executor
 
     with pytest.raises(OptionError, match=r"cores and memory.*DASK_JOBQUEUE__SLURM__CORES"):
         make_executor("dask://slurm?jobs=2")
@@ -319,7 +341,7 @@ def test_dask_through_a_real_slurm(slurm_cluster, tmp_path):
 
 @pytest.mark.parametrize("address", ["", "local:0", "local:x", "slurm", "dask://", "spark://x"])
 def test_addresses_of_executors(address):
-    from parabolt.experiments.executors.executor import make_executor
+    from parabolt.experiments.executors.addresses import make_executor
 
     with pytest.raises(OptionError, match="executor: expected local"):
         make_executor(address)
@@ -329,19 +351,19 @@ def test_a_failed_run_is_told_and_tried_again(tmp_path):
     class Failing(LocalExecutor):
         """Fails the first run, as a poisoned run would, and computes the others."""
 
-        def map(self, function, items):
-            from parabolt.experiments.executors.executor import Answer
-
-            yield Answer(0, error="Traceback: poisoned", n_attempts=1)
-            yield from (Answer(i, function(item)) for i, item in enumerate(items) if i > 0)
+        def map(self, function, items, limits):
+            yield TaskResult(0, error="poisoned", details="Traceback: poisoned", n_attempts=1)
+            yield from (TaskResult(i, function(item)) for i, item in enumerate(items) if i > 0)
 
     study = parse_study(TEXT)
     final = run(study, tmp_path, executor=Failing(1))
     assert (final.n_done, final.n_failed) == (3, 1)
     (failure,) = (tmp_path / "failed").iterdir()
-    about = json.loads(failure.read_text())
-    assert about["reason"] == "Traceback: poisoned"
-    assert about["key"]["seed"] == 0
+    (failed,) = RunStore(tmp_path).load_failures()
+    assert (failed.reason, failed.details) == ("poisoned", "Traceback: poisoned")
+    assert failed.key.seed == 0
+    assert failed.optimum == parabolt.load_problem("pco32").optimum.value
+    assert json.loads(failure.read_text())["reason"] == "poisoned"
     assert run(study, tmp_path).n_done == 4
     assert not list((tmp_path / "failed").iterdir())
 

@@ -12,8 +12,9 @@ import pytest
 import parabolt
 from parabolt.errors import StoreError, TableError
 from parabolt.experiments.runner import run_study
-from parabolt.experiments.store import RunStore, write_whole
+from parabolt.experiments.store import RunStore
 from parabolt.experiments.study import parse_study
+from parabolt.files import write_whole
 
 TEXT = """
 problems = ["pco32"]
@@ -141,7 +142,9 @@ def test_a_run_of_a_later_format_is_refused(tmp_path):
     run_study(study, [parabolt.load_problem("pco32")], tmp_path)
     (path,) = (tmp_path / "runs").iterdir()
     data = pq.read_table(path)
-    about = {**json.loads(data.schema.metadata[b"parabolt.run"]), "format": 2}
-    pq.write_table(data.replace_schema_metadata({"parabolt.run": json.dumps(about)}), path)
-    with pytest.raises(TableError, match="expected a run of format 1 or before, got 2; try a"):
+    about = {**json.loads(data.schema.metadata[b"parabolt.run"]), "format": 3}
+    data = data.replace_schema_metadata({"parabolt.run": json.dumps(about)})
+    path.unlink()
+    pq.write_table(data, path.with_name("later.parquet"))
+    with pytest.raises(TableError, match="expected a run of format 2 or before, got 3; try a"):
         RunStore(tmp_path).load_all()

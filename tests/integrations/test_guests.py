@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import parabolt
-from parabolt.experiments.manifest import manifest
+from parabolt.experiments.environment import environment
+from parabolt.experiments.manifest import libraries_of
 from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.run import RunKey, execute
 from parabolt.experiments.study import OptimizerChoice, Study
@@ -138,7 +139,7 @@ def test_a_study_records_the_versions_of_the_guests_in_it():
     def packages(*names):
         choices = tuple(OptimizerChoice(name, name) for name in names)
         study = Study(problems=("pco32",), optimizers=choices, seeds=(0,))
-        return set(manifest(study, [parabolt.load_problem("pco32")])["packages"])
+        return set(environment(libraries_of(study)))
 
     assert packages("nevergrad-ngopt") - packages("random") == {"nevergrad"}
     assert {"smac", "ConfigSpace"} <= packages("smac", "random")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 from parabolt.analysis.curves import regret_curve, success_curve
@@ -10,7 +11,6 @@ from parabolt.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from parabolt.experiments.run import Run
 
@@ -30,7 +30,7 @@ def style_of(number: int) -> tuple[str, str]:
     return COLORS[number % len(COLORS)], STYLES[number % len(STYLES)]
 
 
-def draw_curves(runs: Sequence[Run], path: Path) -> None:
+def draw_curves(runs: Sequence[Run], form: str) -> bytes:
     """Draws regret and success against evaluations, a column per problem.
 
     Above, the mean simple regret in percent of the optimum, with the quartiles of the runs as a
@@ -38,7 +38,10 @@ def draw_curves(runs: Sequence[Run], path: Path) -> None:
 
     Args:
         runs: Runs, at least one.
-        path: A PNG, PDF or SVG file.
+        form: `png`, `pdf` or `svg`.
+
+    Returns:
+        The content of a file of that form.
 
     Raises:
         MissingDependencyError: If matplotlib is not installed.
@@ -72,7 +75,9 @@ def draw_curves(runs: Sequence[Run], path: Path) -> None:
         *axes[0][0].get_legend_handles_labels(), loc="outside lower center", frameon=False,
         ncols=min(len(names), 4 * len(problems)), fontsize="small",
     )  # fmt: skip
-    figure.savefig(path)
+    content = io.BytesIO()
+    figure.savefig(content, format=form)
+    return content.getvalue()
 
 
 def _label(above: Any, below: Any, problem: str, runs: Sequence[Run]) -> None:

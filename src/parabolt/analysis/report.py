@@ -12,8 +12,9 @@ from parabolt.analysis.figures import draw_curves
 from parabolt.analysis.leaderboard import COLUMNS, leaderboard, score_cells
 from parabolt.analysis.metrics import group_runs
 from parabolt.analysis.statistics import compare_pairs, rank_optimizers
-from parabolt.errors import MissingDependencyError, OptionError, ParaboltError, StoreError
-from parabolt.problems.registry import load_problem
+from parabolt.errors import MissingDependencyError, OptionError
+from parabolt.files import write_whole
+from parabolt.problems.registry import load_problem, problem_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,17 +116,13 @@ def write_report(runs: Sequence[Run], folder: Path, *, formats: Sequence[str] = 
     if ranking:  # charts and their legends list the best first
         places = list(ranking.mean_ranks)
         runs = sorted(runs, key=lambda run: places.index(run.key.optimizer))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for form in formats:
-            path = folder / f"report.{form}"
-            if form in ("png", "pdf"):
-                draw_curves(runs, path)
-            else:
-                text = _page(runs, scores, ranking) if form == "html" else _TEXTS[form](scores)
-                path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"cannot write the report to {folder}: {error}") from error
+    for form in formats:
+        if form in ("png", "pdf"):
+            content = draw_curves(runs, form)
+        else:
+            text = _page(runs, scores, ranking) if form == "html" else _TEXTS[form](scores)
+            content = text.encode()
+        write_whole(folder / f"report.{form}", content)
     return folder / f"report.{formats[0]}"
 
 
@@ -231,7 +228,7 @@ def _landscapes(runs: Sequence[Run]) -> tuple[str, dict[str, Any]]:
     from parabolt.analysis.landscape import heat_maps, parallel_coordinates, run_paths
 
     parts, paths = [], {}
-    for name, groups in group_runs(runs).items():
+    for name, groups in group_runs([run for run in runs if not run.is_stand_in]).items():
         problem = _problem_of(next(iter(groups.values()))[0])
         if problem is None:
             parts.append(
@@ -260,11 +257,12 @@ def _shown_runs(groups: dict[str, list[Run]]) -> list[Run]:
 
 
 def _problem_of(run: Run) -> Problem | None:
-    try:
-        problem = load_problem(run.key.problem)
-    except ParaboltError:
-        return None
-    return problem if problem.content_hash == run.key.content_hash else None
+    """The embedded problem of a run's data; what a run's file names is never opened or fetched."""
+    for name in problem_names():
+        problem = load_problem(name)
+        if problem.content_hash == run.key.content_hash:
+            return problem
+    return None
 
 
 def _div(figure: Any, name: str) -> str:

@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from parabolt.cli.output import Json, console, print_json
-from parabolt.cli.study import ExecutorOption, carry_out, tell_failures
+from parabolt.cli.study import ExecutorOption, load_problems, run_with_progress, tell_failures
 from parabolt.errors import MissingDependencyError, OptionError
-from parabolt.experiments.store import RunStore
+from parabolt.experiments.results import read_results
 from parabolt.experiments.study import OptimizerChoice, Study
-from parabolt.problems.registry import load_problem
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from parabolt.analysis.leaderboard import Score
+    from parabolt.experiments.results import Board
 
 
 def bench(
-    problems: Annotated[list[str], typer.Argument(help="Names of problems, such as pco32 pco64.")],
+    problems: Annotated[
+        list[str], typer.Argument(help="Problems by name, path or address, such as pco32 pco64.")
+    ],
     optimizers: Annotated[
         str,
         typer.Option("--optimizers", "--optimizer", help="Names or module:Class, comma-separated."),
@@ -53,12 +56,10 @@ def bench(
         seeds=tuple(range(seeds)),
         executor=executor or ("local" if jobs == -1 else f"local:{jobs}"),
     )
-    final = carry_out(study, out, executor=None, is_quiet=json)
-    store = RunStore(out)
-    paths = [store.path(key) for _, key in study.keys([load_problem(name) for name in problems])]
-    runs = [store.load(path) for path in paths if path.exists()]
-    if not runs:
-        tell_failures(final, out)
+    loaded = load_problems(study)
+    final = run_with_progress(study, loaded, out, is_quiet=json)
+    results = read_results([out], only={key for _, key in study.keys(loaded)})
+    runs = results.counted()
     try:
         report = str(write_report(runs, out))
     except MissingDependencyError as error:
@@ -69,18 +70,22 @@ def bench(
         tell_failures(final, out)
         return
     screen = console()
-    for problem in problems:
-        _print_leaderboard(screen, problem, [s for s in scores if s.problem == problem])
-    screen.print(f"report: {report}", soft_wrap=True)
+    for board in results.boards:
+        _print_leaderboard(screen, board, [s for s in scores if s.problem == board.label])
+    screen.print(f"report: {report}", soft_wrap=True, markup=False)
     tell_failures(final, out)
 
 
-def _print_leaderboard(screen: Console, problem: str, scores: list[Score]) -> None:
+def _print_leaderboard(screen: Console, board: Board, scores: list[Score]) -> None:
     from parabolt.analysis.leaderboard import COLUMNS, score_cells
 
-    table = Table(title=f"{problem}: {scores[0].n_evaluations} evaluations", title_justify="left")
+    title = Text(f"{board.label}: {scores[0].n_evaluations} evaluations")
+    table = Table(title=title, title_justify="left")
     for number, heading in enumerate(COLUMNS):
         table.add_column(heading, justify="right" if number else "left")
     for score in scores:
-        table.add_row(*score_cells(score))
+        table.add_row(*map(Text, score_cells(score)))
     screen.print(table)
+    for group in board.groups:
+        if not group.is_complete:
+            screen.print(f"{group.label}: {group.summary}", soft_wrap=True, markup=False)

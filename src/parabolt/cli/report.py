@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from parabolt.cli.output import Json, console, print_json
-from parabolt.experiments.store import RunStore
+from parabolt.experiments.results import read_results
 from parabolt.trials.session import JOURNAL
 
 
@@ -36,9 +36,8 @@ def report(
     from parabolt.analysis.leaderboard import leaderboard, score_as_json  # scipy.stats is slow
     from parabolt.analysis.report import write_report
 
-    runs = RunStore(folder).load_all()
-    for other in overlay or []:
-        runs += RunStore(other).load_all()
+    results = read_results([folder, *(overlay or [])])
+    runs = results.counted()
     wanted = [form.strip() for form in formats.split(",") if form.strip()]
     path = write_report(runs, out or folder, formats=wanted or ["html"])
     if json:

@@ -12,21 +12,25 @@ import typer
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from parabolt.cli.output import Json, console, print_json
 from parabolt.errors import StudyError
-from parabolt.experiments.executors.executor import make_executor
-from parabolt.experiments.progress import Progress, read_progress
-from parabolt.experiments.runner import run_study
+from parabolt.experiments.executors.addresses import make_executor
+from parabolt.experiments.manifest import Manifest, load_manifest
+from parabolt.experiments.progress import StudyProgress, read_progress
+from parabolt.experiments.runner import lock_store, run_study
 from parabolt.experiments.store import RunStore
 from parabolt.experiments.study import Study, read_study
-from parabolt.optimizers.registry import is_own
+from parabolt.optimizers.registry import is_import_path
 from parabolt.problems.registry import load_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
+
+    from parabolt.problems.problem import Problem
 
 app = typer.Typer(no_args_is_help=True, help="Run, watch, resume and clean a study.")
 
@@ -54,31 +58,48 @@ def run_(
 @app.command()
 def resume(folder: Folder, executor: ExecutorOption = None, json: Json = False) -> None:
     """Go on with a study where it stopped."""
-    _finish(_study_of(folder), folder, executor=executor, json=json)
+    _finish(_manifest_of(folder).study, folder, executor=executor, json=json)
 
 
 @app.command()
 def status(folder: Folder, json: Json = False) -> None:
-    """Tell how far a study is."""
-    found = _study_of(folder)
+    """Tell how far a study is, by what can be read back."""
+    wanted = _manifest_of(folder).keys
     store, last = RunStore(folder), read_progress(folder)
-    n_total = len(found.problems) * len(found.optimizers) * len(found.seeds)
+    there = store.finished()
+    done = {key.digest[:16] for key in wanted} & there.keys()
+    failures = [failed for failed in store.load_failures() if failed.key in set(wanted)]
     state = {
-        "n_total": n_total,
-        "n_done": len(store.finished()),
-        "n_failed": len(store.failed()),
+        "n_total": len(wanted),
+        "n_done": len(done),
+        "n_failed": len(failures),
+        "n_other": len(there) - len(done),
+        "damaged": [str(path) for path in store.paths() if path not in set(there.values())],
         "leaders": last.get("leaders", {}),
         "remaining_s": last.get("remaining_s"),
     }
     if json:
         print_json(state)
         return
-    out = console()
-    out.print(f"{state['n_done']} of {n_total} runs done, {state['n_failed']} failed")
-    for problem, leader in state["leaders"].items():
-        out.print(f"{problem}: {leader} has the smallest mean regret of the last session's runs")
-    for name in sorted(store.failed()):
-        out.print(f"failed: {folder / 'failed' / name}.json", soft_wrap=True)
+    lines = [f"{state['n_done']} of {len(wanted)} runs done, {len(failures)} failed"]
+    if state["n_other"]:
+        lines.append(
+            f"{state['n_other']} more finished runs are of seeds, budgets or optimizers that the "
+            "study does not name now"
+        )
+    lines += [
+        f"damaged: {path}; `parabolt study resume` runs it again" for path in state["damaged"]
+    ]
+    lines += [
+        f"{problem}: {leader} has the smallest mean regret of the last session's runs"
+        for problem, leader in state["leaders"].items()
+    ]
+    lines += [
+        f"failed: {f.key.problem}, {f.key.optimizer}, seed {f.key.seed}: {f.reason}"
+        for f in failures
+    ]
+    for line in lines:
+        console().print(line, soft_wrap=True, markup=False)
 
 
 @app.command()
@@ -90,20 +111,20 @@ def clean(
     json: Json = False,
 ) -> None:
     """Remove what unfinished and failed runs left; with --everything the finished ones, too."""
-    _study_of(folder)
-    n_removed = RunStore(folder).clean(is_everything=everything)
+    _manifest_of(folder)
+    with lock_store(folder):
+        n_removed = RunStore(folder).clean(is_everything=everything)
     if json:
         print_json({"n_removed": n_removed})
     else:
         console().print(f"removed {n_removed} files")
 
 
-def carry_out(study: Study, folder: Path, *, executor: str | None, is_quiet: bool) -> Progress:
+def run_with_progress(
+    study: Study, problems: Sequence[Problem], folder: Path, *, is_quiet: bool
+) -> StudyProgress:
     """Runs what is missing of a study and shows how far it is; after Ctrl-C exits with 130."""
-    if any(is_own(choice.name) for choice in study.optimizers):
-        sys.path.append(str(Path.cwd()))  # where `python` would look; last, so it hides nothing
-    problems = [load_problem(name) for name in study.problems]
-    engine = make_executor(executor or study.executor)
+    engine = make_executor(study.executor)
     screen = console()
     try:
         with _interruptible(), _shown(screen, is_quiet=is_quiet) as observe:
@@ -112,12 +133,22 @@ def carry_out(study: Study, folder: Path, *, executor: str | None, is_quiet: boo
         screen.print(
             f"stopped; finished runs are in {folder}, the same command goes on from there",
             soft_wrap=True,
+            markup=False,
         )
         raise typer.Exit(130) from None
 
 
-def tell_failures(final: Progress, folder: Path) -> None:
+def load_problems(study: Study) -> list[Problem]:
+    """The problems of a study; from now on own optimizers are found in the current directory."""
+    if any(is_import_path(choice.name) for choice in study.optimizers):
+        sys.path.append(str(Path.cwd()))  # where `python` would look; last, so it hides nothing
+    return [load_problem(name) for name in study.problems]
+
+
+def tell_failures(final: StudyProgress, folder: Path) -> None:
     """Exits with status 1 if runs failed, and says where their reasons are."""
+    for notice in final.notices:
+        typer.echo(notice, err=True)
     if final.n_failed:
         failed = folder / "failed"
         typer.echo(f"error: {final.n_failed} runs failed; their reasons are in {failed}", err=True)
@@ -125,7 +156,11 @@ def tell_failures(final: Progress, folder: Path) -> None:
 
 
 def _finish(study: Study, folder: Path, *, executor: str | None, json: bool) -> None:
-    final = carry_out(study, folder, executor=executor, is_quiet=json)
+    from dataclasses import replace
+
+    if executor:
+        study = replace(study, executor=executor)
+    final = run_with_progress(study, load_problems(study), folder, is_quiet=json)
     if json:
         print_json({"folder": str(folder), **_plain(final)})
     else:
@@ -133,11 +168,11 @@ def _finish(study: Study, folder: Path, *, executor: str | None, json: bool) -> 
     tell_failures(final, folder)
 
 
-def _study_of(folder: Path) -> Study:
-    path = folder / "study.toml"
-    if not path.exists():
-        raise StudyError(f"expected a study's directory, got {folder} without a study.toml")
-    return read_study(path)
+def _manifest_of(folder: Path) -> Manifest:
+    found = load_manifest(folder)
+    if found is None:
+        raise StudyError(f"expected a study's directory, got {folder} without a study.json")
+    return found
 
 
 @contextmanager
@@ -155,7 +190,7 @@ def _interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def _shown(screen: Console, *, is_quiet: bool) -> Iterator[Callable[[Progress], None]]:
+def _shown(screen: Console, *, is_quiet: bool) -> Iterator[Callable[[StudyProgress], None]]:
     if is_quiet or not screen.is_terminal:
         yield lambda progress: None  # noqa: ARG005 - nobody watches
         return
@@ -163,18 +198,18 @@ def _shown(screen: Console, *, is_quiet: bool) -> Iterator[Callable[[Progress], 
         yield lambda progress: live.update(_panel(progress))
 
 
-def _panel(progress: Progress) -> Table:
+def _panel(progress: StudyProgress) -> Table:
     panel = Table.grid(padding=(0, 1))
     panel.add_row(
         ProgressBar(total=progress.n_total, completed=progress.n_done + progress.n_failed),
     )
     panel.add_row(_line(progress))
     for problem, leader in progress.leaders.items():
-        panel.add_row(f"{problem}: {leader} leads")
+        panel.add_row(Text(f"{problem}: {leader} leads"))
     return panel
 
 
-def _line(progress: Progress) -> str:
+def _line(progress: StudyProgress) -> str:
     text = f"{progress.n_done} of {progress.n_total} runs done, {progress.n_failed} failed"
     if progress.n_retried:
         text += f", {progress.n_retried} tried again"
@@ -185,7 +220,7 @@ def _line(progress: Progress) -> str:
     return text
 
 
-def _plain(progress: Progress) -> dict[str, Any]:
+def _plain(progress: StudyProgress) -> dict[str, Any]:
     return {
         "n_total": progress.n_total,
         "n_done": progress.n_done,
@@ -193,4 +228,5 @@ def _plain(progress: Progress) -> dict[str, Any]:
         "n_retried": progress.n_retried,
         "elapsed_s": progress.elapsed_s,
         "leaders": progress.leaders,
+        "notices": progress.notices,
     }

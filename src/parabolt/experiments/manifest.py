@@ -1,139 +1,118 @@
-"""What a study's results were made with: saved beside them, and checked before more are added."""
+"""What a study's results were made with: saved beside them, and read to know which are wanted."""
 
 from __future__ import annotations
 
 import inspect
 import json
-import os
-import platform
-import sys
-from dataclasses import asdict
-from hashlib import sha256
-from importlib import metadata
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from parabolt.errors import StudyError
-from parabolt.experiments.store import write_whole
-from parabolt.optimizers.registry import is_own, optimizer_class
+from parabolt.errors import ParaboltError, StudyError
+from parabolt.experiments.environment import environment
+from parabolt.experiments.protocol import Protocol
+from parabolt.experiments.run_key import RunKey
+from parabolt.experiments.study import OptimizerChoice, Study, read_study, study_of
+from parabolt.files import write_whole
+from parabolt.optimizers.registry import find_optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from parabolt.experiments.study import OptimizerChoice, Study
     from parabolt.problems.problem import Problem
 
 #: Version of the layout of `study.json`.
-FORMAT = 1
+FORMAT = 2
 
-#: Libraries whose major version may change results.
-_PACKAGES = ("parabolt", "numpy", "scipy", "optuna", "cmaes")
+FILE_NAME = "study.json"
 
 
-def manifest(study: Study, problems: Sequence[Problem]) -> dict[str, Any]:
-    """The resolved study as plain values: every default filled in, data, packages, machine."""
-    return {
+@dataclass(frozen=True)
+class Manifest:
+    """A study with everything resolved.
+
+    Attributes:
+        study: The study.
+        keys: Every run that it wants.
+        environment: Versions of Python and libraries, system and processor of the last session.
+    """
+
+    study: Study
+    keys: tuple[RunKey, ...]
+    environment: dict[str, str]
+
+
+def save_manifest(study: Study, problems: Sequence[Problem], folder: Path) -> None:
+    """Writes `study.json`: the study, and what its names stood for.
+
+    Raises:
+        StoreError: If it can't be written.
+    """
+    codes = {choice.label: choice.code() for choice in study.optimizers}
+    about = {
         "format": FORMAT,
-        "problems": {
-            problem.name: {
+        "study": study.as_json(),
+        "problems": [
+            {
+                "address": address,
+                "name": problem.name,
                 "data_version": problem.version,
                 "content_hash": problem.content_hash,
                 "protocol": asdict(study.protocol_of(problem.name)),
             }
-            for problem in problems
-        },
-        "optimizers": {
-            choice.label: {
+            for address, problem in zip(study.problems, problems, strict=True)
+        ],
+        "optimizers": [
+            {
+                "label": choice.label,
                 "name": choice.name,
-                "options": _all_options(choice),
-                **({"code": _code_hash(choice.name)} if is_own(choice.name) else {}),
+                "options": all_options(choice),
+                "code": codes[choice.label],
             }
             for choice in study.optimizers
-        },
-        "seeds": list(study.seeds),
-        "executor": study.executor,
-        "packages": {name: v for name in _packages(study) if (v := _version(name))},
-        "machine": {
-            "python": platform.python_version(),
-            "system": platform.system(),
-            "processor": platform.machine(),
-            "n_cores": os.cpu_count(),
-        },
+        ],
+        "environment": environment(libraries_of(study)),
     }
+    write_whole(folder / FILE_NAME, (json.dumps(about, indent=2) + "\n").encode())
 
 
-def save_manifest(found: dict[str, Any], folder: Path) -> None:
-    """Writes `study.json`, keeping what an earlier study of the same directory had."""
-    found = json.loads(json.dumps(found))  # as it will be read: a tuple is a list
-    before = load_manifest(folder)
-    if before:
-        check_compatible(before, found, folder)
-        for part in ("problems", "optimizers"):
-            found = {**found, part: {**before[part], **found[part]}}
-        found = {**found, "seeds": sorted({*before["seeds"], *found["seeds"]})}
-    write_whole(folder / "study.json", (json.dumps(found, indent=2) + "\n").encode())
-
-
-def load_manifest(folder: Path) -> dict[str, Any] | None:
+def load_manifest(folder: Path) -> Manifest | None:
     """What `study.json` says, or None where there is none.
 
     Raises:
         StudyError: If it can't be read, or is of a later format.
     """
-    path = folder / "study.json"
+    path = folder / FILE_NAME
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        later = found["format"] > FORMAT
+        found = json.loads(path.read_text(encoding="utf-8"))
+        version = int(found["format"])
+        if version > FORMAT:
+            raise StudyError(
+                f"{path}: expected format {FORMAT} or before, got {version}; try a newer parabolt"
+            )
+        return _of_first_format(found, folder) if version == 1 else _manifest(found)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except ParaboltError as error:
+        raise StudyError(f"{path}: {error}") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StudyError(f"{path} is no study of parabolt: {error!r}") from error
-    if later:
-        raise StudyError(
-            f"{path}: expected format {FORMAT} or before, got {found['format']}; "
-            "try a newer parabolt"
-        )
-    return found
 
 
-def check_compatible(before: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
-    """Raises unless results of `now` may stand beside those of `before`.
-
-    Raises:
-        StudyError: If the data, the protocol, an optimizer's options or the major version of a
-            package differ.
-    """
-    for part in ("problems", "optimizers"):
-        for name in set(before[part]) & set(now[part]):
-            if before[part][name] != now[part][name]:
-                differing = [
-                    f"{key}: {before[part][name].get(key)} there, {value} now"
-                    for key, value in now[part][name].items()
-                    if before[part][name].get(key) != value
-                ]
-                raise StudyError(
-                    f"{folder} holds results of another {name} ({'; '.join(differing)}); "
-                    "try another directory"
-                )
-    for name in set(before["packages"]) & set(now["packages"]):
-        there, here = before["packages"][name], now["packages"][name]
-        if _major(there) != _major(here):
-            raise StudyError(
-                f"{folder} holds results of {name} {there}, and {here} is installed; "
-                f"try another directory, or install {name}=={there}"
-            )
+def libraries_of(study: Study) -> list[str]:
+    """Distributions of other libraries that the study's optimizers need."""
+    found = [
+        getattr(choice.source or find_optimizer(choice.name), "libraries", ())
+        for choice in study.optimizers
+    ]
+    return list(dict.fromkeys(library for libraries in found for library in libraries))
 
 
-def _packages(study: Study) -> list[str]:
-    """Libraries of this package, and those of other libraries' optimizers in the study."""
-    guests = [getattr(optimizer_class(c.name), "libraries", ()) for c in study.optimizers]
-    return [*_PACKAGES, *dict.fromkeys(library for found in guests for library in found)]
-
-
-def _all_options(choice: OptimizerChoice) -> dict[str, Any]:
-    """Options as given, and the defaults of all others."""
+def all_options(choice: OptimizerChoice) -> dict[str, Any]:
+    """Options as given, and the defaults of all others where a class states them."""
     options: dict[str, Any] = {}
-    for base in reversed(optimizer_class(choice.name).__mro__):
+    made = choice.source or find_optimizer(choice.name)
+    for base in reversed(made.__mro__) if isinstance(made, type) else ():
         init = base.__dict__.get("__init__")
         if init is None or base is object:
             continue
@@ -142,22 +121,58 @@ def _all_options(choice: OptimizerChoice) -> dict[str, Any]:
                 options[name] = parameter.default
     for name in ("seed", "rng", "repeats"):  # the run's own
         options.pop(name, None)
-    return {**options, **dict(choice.options)}
+    options |= dict(choice.options)
+    return {name: value for name, value in options.items() if _is_plain(value)}
 
 
-def _code_hash(name: str) -> str:
-    """SHA-256 of the module of an own optimizer, which has no version that would tell a change."""
-    return sha256(
-        inspect.getsource(sys.modules[optimizer_class(name).__module__]).encode()
-    ).hexdigest()
-
-
-def _version(package: str) -> str:
+def _is_plain(value: Any) -> bool:
     try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
-def _major(version: str) -> str:
-    return version.partition(".")[0]
+def _manifest(found: dict[str, Any]) -> Manifest:
+    study = study_of(found["study"])
+    codes = {entry["label"]: entry["code"] for entry in found["optimizers"]}
+    keys = [
+        RunKey(
+            problem=problem["name"],
+            optimizer=choice.label,
+            seed=seed,
+            protocol=Protocol(**problem["protocol"]),
+            data_version=problem["data_version"],
+            content_hash=problem["content_hash"],
+            method=choice.name,
+            options=choice.options,
+            code=codes[choice.label],
+            parabolt=found["environment"]["parabolt"],
+        )
+        for problem in found["problems"]
+        for choice in study.optimizers
+        for seed in study.seeds
+    ]
+    return Manifest(study, tuple(keys), found["environment"])
+
+
+def _of_first_format(found: dict[str, Any], folder: Path) -> Manifest:
+    """The manifest of a study that version 0.1 ran; its study file says what was chosen."""
+    study = read_study(folder / "study.toml")
+    keys = [
+        RunKey(
+            problem=name,
+            optimizer=choice.label,
+            seed=seed,
+            protocol=Protocol(**about["protocol"]),
+            data_version=about["data_version"],
+            content_hash=about["content_hash"],
+            method=choice.name,
+            options=choice.options,
+            parabolt=found["packages"]["parabolt"],
+        )
+        for name, about in found["problems"].items()
+        for choice in study.optimizers
+        for seed in study.seeds
+    ]
+    return Manifest(study, tuple(keys), {**found["packages"], **found["machine"]})

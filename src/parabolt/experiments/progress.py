@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parabolt.experiments.store import write_whole
+from parabolt.files import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ _WRITE_EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
-class Progress:
+class StudyProgress:
     """How far a study is.
 
     Attributes:
@@ -33,6 +33,7 @@ class Progress:
         elapsed_s: Seconds since this session started.
         remaining_s: Expected seconds to the end; NaN before the first run has ended.
         leaders: Problem to the optimizer with the smallest mean final regret so far.
+        notices: What happened besides, in words.
     """
 
     n_total: int
@@ -43,6 +44,7 @@ class Progress:
     elapsed_s: float = 0.0
     remaining_s: float = float("nan")
     leaders: dict[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
 
 
 class ProgressMeter:
@@ -53,34 +55,43 @@ class ProgressMeter:
         n_total: Runs in all.
         n_before: Runs that were finished before.
         n_workers: Runs at the same time.
+        notices: What happened before the runs, in words.
     """
 
-    def __init__(self, folder: Path, n_total: int, n_before: int, n_workers: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        n_total: int,
+        n_before: int,
+        n_workers: int,
+        notices: tuple[str, ...] = (),
+    ) -> None:
         self._folder = folder
         self._n_total, self._n_before, self._n_workers = n_total, n_before, n_workers
+        self._notices = notices
         self._n_new = self._n_failed = self._n_retried = 0
         self._start = time.monotonic()
         self._written = float("-inf")
         self._regrets: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
 
-    def finished(self, run: Run, *, n_attempts: int) -> None:
-        """Counts a finished run."""
+    def finished(self, run: Run, problem: str, *, n_attempts: int) -> None:
+        """Counts a finished run; `problem` is what the problem is called among those of a study."""
         self._n_new += 1
         self._n_retried += n_attempts > 1
         best = np.max(run.outcomes.throughput, initial=0.0, where=run.outcomes.is_feasible)
-        self._regrets[run.key.problem][run.key.optimizer].append(1.0 - best / run.optimum)
+        self._regrets[problem][run.key.optimizer].append(1.0 - best / run.optimum)
 
     def failed(self, *, n_attempts: int) -> None:
         """Counts a run that failed for good."""
         self._n_failed += 1
         self._n_retried += n_attempts > 1
 
-    def read(self) -> Progress:
+    def read(self) -> StudyProgress:
         """How far it is now."""
         elapsed = time.monotonic() - self._start
         ended = self._n_new + self._n_failed
         left = self._n_total - self._n_before - ended
-        return Progress(
+        return StudyProgress(
             n_total=self._n_total,
             n_done=self._n_before + self._n_new,
             n_failed=self._n_failed,
@@ -92,6 +103,7 @@ class ProgressMeter:
                 problem: min(regrets, key=lambda name: (np.mean(regrets[name]), name))
                 for problem, regrets in self._regrets.items()
             },
+            notices=self._notices,
         )
 
     def write(self, *, is_last: bool = False) -> None:
@@ -103,9 +115,9 @@ class ProgressMeter:
 
 
 def read_progress(folder: Path) -> dict[str, Any]:
-    """What `progress.json` said last; empty where there is none."""
+    """What `progress.json` said last; empty where there is none, or it can't be read."""
     try:
-        found: dict[str, Any] = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
+        found = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found
+    return found if isinstance(found, dict) else {}

@@ -8,13 +8,15 @@ stage as its ordinal), `seen_y` (observed throughput), `seen_c` (slack) and `rec
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from parabolt.errors import ParaboltError, TableError
 from parabolt.experiments.protocol import Protocol
-from parabolt.experiments.run import Run, RunKey
+from parabolt.experiments.run import Run
+from parabolt.experiments.run_key import RunKey
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +75,7 @@ def _run(document: dict[str, Any], trial: dict[str, Any], problem: Problem) -> R
     step_time_s = np.full(len(observed), np.nan)
     step_time_s[n_initial:] = trial["time_seconds"] / document["iterations"]
     return Run(
-        key=key,
+        key=replace(key, parabolt=""),  # other code made it
         optimum=problem.optimum.value,
         n_initial=n_initial,
         sizes=np.array(sizes, dtype=np.int64),
@@ -83,6 +85,9 @@ def _run(document: dict[str, Any], trial: dict[str, Any], problem: Problem) -> R
         step_time_s=step_time_s,
         n_failed_fits=np.full(len(observed), -1),
         was_shortened=np.zeros(len(observed), dtype=bool),
+        start_s=np.full(len(observed), np.nan),
+        end_s=np.full(len(observed), np.nan),
+        n_gpus=problem.instance.cluster.n_gpus,
     )
 
 

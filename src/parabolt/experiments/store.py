@@ -1,19 +1,20 @@
-"""Finished runs on disk: one Parquet file each, written whole or not at all.
+"""Runs on disk: one Parquet file for each that finished, one JSON file for each that failed.
 
-A file has one row per evaluation with the columns of `COLUMNS` and one per knob, and says what it
-is in its metadata, as JSON under `parabolt.run`. Any Parquet reader opens it.
+A run's file has one row per evaluation with the columns of `COLUMNS` and one per knob, and says
+what it is in its metadata, as JSON under `parabolt.run`. Any Parquet reader opens it. A file's name
+ends with the start of the hash of the run's key, and then with that of the file's content:
 
-    STORE/runs/PROBLEM-OPTIMIZER-SEED.parquet     finished runs
-    STORE/failed/PROBLEM-OPTIMIZER-SEED.json      runs that failed for good, and why
+    STORE/runs/PROBLEM-OPTIMIZER-SEED-KEY-CONTENT.parquet
+    STORE/failed/PROBLEM-OPTIMIZER-SEED-KEY.json
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
-from dataclasses import asdict
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parabolt.errors import OptionError, StoreError, TableError
-from parabolt.experiments.protocol import Protocol
-from parabolt.experiments.run import Run, RunKey
+from parabolt.errors import TableError
+from parabolt.experiments.run import Run
+from parabolt.experiments.run_key import RunKey
+from parabolt.files import UNFINISHED, write_whole
 from parabolt.outcome import Outcomes
 from parabolt.space.knobs import KNOBS
 
@@ -31,7 +33,8 @@ from parabolt.space.knobs import KNOBS
 COLUMNS: dict[str, str] = {
     "evaluation": "number of the evaluation, from 0; the initial design comes first",
     "is_initial": "whether it belongs to the initial design",
-    "observed_throughput": "iterations/s as told: with noise, and imputed where it did not run",
+    "observed_throughput": "iterations/s as told: with noise, and where it did not run as the "
+    "protocol's feedback says",
     "status": "ok, oom, or failed (memory or a crash, not recorded which)",
     "throughput": "noiseless iterations/s; NaN where it did not run",
     "peak_memory_gib": "peak memory in GiB; inf where out of memory",
@@ -43,167 +46,203 @@ COLUMNS: dict[str, str] = {
     "step_time_s": "seconds that the optimizer took; NaN in the initial design",
     "n_failed_fits": "fits of the optimizer's model that fell back",
     "was_shortened": "whether the time limit of a proposal cut it short",
+    "start_s": "when the trial began on the simulated clock, in seconds",
+    "end_s": "when it ended",
 }
 
 #: Version of the layout of a run file; files of a later version are refused.
-FORMAT = 1
+FORMAT = 2
 
 _KEY = b"parabolt.run"
 _UNFIT = re.compile(r"[^\w.+-]+")
+#: The hashes at the end of a run's file name.
+_HASHES = re.compile(r"-([0-9a-f]{16})-([0-9a-f]{8})\.parquet$")
+#: Bytes of problem and label in a file name; file systems allow 255 in all.
+_MAX_NAME = 120
+
+
+@dataclass(frozen=True)
+class FailedRun:
+    """A run that failed for good.
+
+    Attributes:
+        key: What was run.
+        reason: Why, in one line.
+        details: The traceback, where there is one.
+        n_attempts: How often it was tried.
+        optimum: Throughput of the problem's optimum, in iterations/s; NaN where unknown.
+        n_gpus: GPUs that a trial occupies; 0 where unknown.
+    """
+
+    key: RunKey
+    reason: str
+    details: str = ""
+    n_attempts: int = 1
+    optimum: float = float("nan")
+    n_gpus: int = 0
 
 
 class RunStore:
-    """A directory of finished runs.
+    """A directory of runs.
 
     Args:
-        folder: The directory; made when the first run is saved.
+        folder: The directory; it is made when the first run is saved.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
 
-    def path(self, key: RunKey) -> Path:
-        """Where the run of `key` stands, or would stand."""
-        return self.folder / "runs" / f"{run_name(key)}.parquet"
-
-    def failure_path(self, key: RunKey) -> Path:
-        """Where the failure of `key` is told, if it failed."""
-        return self.folder / "failed" / f"{run_name(key)}.json"
-
     def save(self, run: Run) -> Path:
-        """Writes a finished run, to the disk and in one step.
+        """Writes a finished run, to the disk and in one step; returns its file.
+
+        An earlier file of the same run goes, and so does the note that it failed.
 
         Raises:
             StoreError: If the directory can't be written, or the disk is full.
         """
         sink = pa.BufferOutputStream()
-        pq.write_table(_to_arrow(run), sink)
-        path = self.path(run.key)
-        write_whole(path, sink.getvalue().to_pybytes())
-        self.failure_path(run.key).unlink(missing_ok=True)
+        pq.write_table(run_to_arrow(run), sink)
+        content = sink.getvalue().to_pybytes()
+        path = self._runs / f"{run_name(run.key)}-{_content_hash(content)}.parquet"
+        write_whole(path, content)
+        for name in os.listdir(self._runs):  # noqa: PTH208 - ten thousand paths take long
+            if name.startswith(run_name(run.key)) and name != path.name:
+                (self._runs / name).unlink()
+        self._failure_path(run.key).unlink(missing_ok=True)
         return path
 
-    def save_failure(self, key: RunKey, reason: str, n_attempts: int) -> None:
+    def save_failure(self, failed: FailedRun) -> None:
         """Records that a run failed for good.
 
         Raises:
             StoreError: If the directory can't be written, or the disk is full.
         """
-        about = {"key": asdict(key), "n_attempts": n_attempts, "reason": reason}
-        write_whole(self.failure_path(key), json.dumps(about, indent=2).encode())
+        about = {**vars(failed), "format": FORMAT, "key": failed.key.as_json()}
+        write_whole(self._failure_path(failed.key), json.dumps(about, indent=2).encode())
 
     def load(self, path: Path) -> Run:
         """Reads one run.
 
         Raises:
-            TableError: If the file isn't a run, or of a later format.
+            TableError: If the file isn't a run, is not what was written, or is of a later format.
         """
         try:
-            data = pq.ParquetFile(path).read(use_threads=False)
-            about = json.loads((data.schema.metadata or {})[_KEY])
-            found = about.get("format", 1)
-        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
-            raise TableError(f"{path} is no run of parabolt: {error}") from error
-        if found > FORMAT:
+            content = path.read_bytes()
+        except OSError as error:
+            raise TableError(f"cannot read {path}: {error.strerror}") from error
+        named = _HASHES.search(path.name)
+        if named and named[2] != _content_hash(content):
             raise TableError(
-                f"{path}: expected a run of format {FORMAT} or before, got {found}; "
-                "try a newer parabolt"
+                f"{path} is damaged: its content is not what was written; delete it, and "
+                "`parabolt study resume` runs it again"
             )
         try:
-            return _from_arrow(data, about)
-        except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+            return run_from_arrow(pq.read_table(pa.BufferReader(content), use_threads=False))
+        except TableError as error:
+            raise TableError(f"{path}: {error}") from error
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
             raise TableError(f"{path} is no run of parabolt: {error!r}") from error
 
     def load_all(self) -> list[Run]:
-        """All finished runs, in order of their file names.
+        """All finished runs, each once, in order of their file names.
 
         Raises:
             TableError: If a file isn't a run, or there is none.
         """
-        paths = sorted((self.folder / "runs").glob("*.parquet"))
-        if not paths:
+        runs = {run.key.digest: run for run in map(self.load, self.paths())}
+        if not runs:
             raise TableError(f"expected finished runs in {self.folder}/runs, got none")
-        return [self.load(path) for path in paths]
+        return list(runs.values())
 
-    def finished(self) -> set[str]:
-        """Names of the finished runs, without opening them."""
-        return _stems(self.folder / "runs", ".parquet")
-
-    def failed(self) -> set[str]:
-        """Names of the runs that failed for good."""
-        return _stems(self.folder / "failed", ".json")
-
-    def has(self, key: RunKey) -> bool:
-        """Whether the run of `key` is there.
+    def load_failures(self) -> list[FailedRun]:
+        """The runs that failed for good, in order of their file names.
 
         Raises:
-            OptionError: If another run stands in its place, of other data or another protocol.
+            TableError: If a file is no such record.
         """
-        path = self.path(key)
-        if not path.exists():
-            return False
-        if self.load(path).key != key:
-            raise OptionError(
-                f"{path} holds a run of other data, options or another protocol; "
-                "try another directory"
-            )
-        return True
+        return [_read_failure(path) for path in sorted((self.folder / "failed").glob("*.json"))]
+
+    def finished(self) -> dict[str, Path]:
+        """Digest of the key, or its first 16 digits, to file of each run that can be read back.
+
+        A file whose name holds its hashes is compared with them; others are read.
+        """
+        found = {}
+        for path in self.paths():
+            named = _HASHES.search(path.name)
+            try:
+                if not named:  # of version 0.1, or renamed
+                    found[self.load(path).key.digest[:16]] = path
+                elif named[2] == _content_hash(path.read_bytes()):
+                    found[named[1]] = path
+            except (TableError, OSError):
+                continue  # damaged, or gone in the meantime
+        return found
+
+    def damaged(self) -> list[Path]:
+        """Files of runs that can't be read back."""
+        readable = set(self.finished().values())
+        return [path for path in self.paths() if path not in readable]
+
+    def find(self, key: RunKey) -> Path | None:
+        """The file of a run, if it can be read back."""
+        return self.finished().get(key.digest[:16])
+
+    def remove(self, key: RunKey) -> None:
+        """Removes the file of a run, if there is one."""
+        path = self.find(key)
+        if path is not None:
+            path.unlink()
 
     def clean(self, *, is_everything: bool = False) -> int:
         """Removes unfinished files and told failures, or everything; returns how many files."""
-        patterns = ["runs/*.tmp", "failed/*"] + (["runs/*.parquet"] if is_everything else [])
-        paths = [path for pattern in patterns for path in self.folder.glob(pattern)]
+        patterns = [f"runs/*{UNFINISHED}", "failed/*"] + (["runs/*"] if is_everything else [])
+        paths = {path for pattern in patterns for path in self.folder.glob(pattern)}
         for path in paths:
             path.unlink()
         return len(paths)
 
+    def paths(self) -> list[Path]:
+        """Files of the runs, in order of their names."""
+        return sorted(self._runs.glob("*.parquet"))
+
+    @property
+    def _runs(self) -> Path:
+        return self.folder / "runs"
+
+    def _failure_path(self, key: RunKey) -> Path:
+        return self.folder / "failed" / f"{run_name(key)}.json"
+
 
 def run_name(key: RunKey) -> str:
-    """File name of a run, without its ending."""
-    return _UNFIT.sub("_", f"{key.problem}-{key.optimizer}-{key.seed:03d}")
+    """Start of a run's file name: what a person looks for, and the start of the key's hash."""
+    words = _UNFIT.sub("_", f"{key.problem}-{key.optimizer}").encode()[:_MAX_NAME]
+    return f"{words.decode(errors='ignore')}-{key.seed:03d}-{key.digest[:16]}"
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file so that it is there whole or not at all, also after a power cut.
+def _content_hash(content: bytes) -> str:
+    return sha256(content).hexdigest()[:8]
 
-    Raises:
-        StoreError: If it can't be written.
-    """
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+
+def _read_failure(path: Path) -> FailedRun:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with unfinished.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        except OSError:
-            unfinished.unlink(missing_ok=True)
-            raise
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise StoreError(
-                f"no space left for {path}; finished runs are safe: free some space and resume"
-            ) from error
-        raise StoreError(f"cannot write {path}: {error.strerror}") from error
+        about = json.loads(path.read_text(encoding="utf-8"))
+        reason = str(about["reason"]).strip()
+        lines = reason.splitlines() or [""]
+        return FailedRun(
+            key=RunKey.from_json(about["key"]),
+            reason=lines[-1],  # version 0.1 kept the traceback there
+            details=about.get("details", reason if len(lines) > 1 else ""),
+            n_attempts=int(about["n_attempts"]),
+            optimum=float(about.get("optimum", "nan")),
+            n_gpus=int(about.get("n_gpus", 0)),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TableError(f"{path} is no record of a failed run: {error!r}") from error
 
 
-def _stems(folder: Path, ending: str) -> set[str]:
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries]
-    except FileNotFoundError:
-        return set()
-    return {name.removesuffix(ending) for name in names if name.endswith(ending)}
-
-
-def _to_arrow(run: Run) -> pa.Table:
+def run_to_arrow(run: Run) -> pa.Table:
+    """A run as a table of `COLUMNS`, with what it is in the metadata."""
     n = len(run)
     columns: dict[str, Any] = {
         "evaluation": np.arange(n),
@@ -215,29 +254,44 @@ def _to_arrow(run: Run) -> pa.Table:
         "step_time_s": run.step_time_s,
         "n_failed_fits": run.n_failed_fits,
         "was_shortened": run.was_shortened,
+        "start_s": run.start_s,
+        "end_s": run.end_s,
     }
     about = {
         "format": FORMAT,
-        "key": asdict(run.key),
+        "key": run.key.as_json(),
         "optimum": run.optimum,
         "n_initial": run.n_initial,
+        "n_gpus": run.n_gpus,
+        "environment": dict(run.environment),
     }
     return pa.table(columns).replace_schema_metadata({_KEY: json.dumps(about)})
 
 
-def _from_arrow(data: pa.Table, about: dict[str, Any]) -> Run:
-    key = about["key"]
-    options = tuple((name, value) for name, value in key["options"])
+def run_from_arrow(data: pa.Table) -> Run:
+    """The inverse of `run_to_arrow`; what version 0.1 did not write is NaN.
+
+    Raises:
+        TableError: If it is of a later format.
+        KeyError, TypeError, ValueError: If it is no run.
+    """
+    about = json.loads((data.schema.metadata or {})[_KEY])
+    if about.get("format", 1) > FORMAT:
+        raise TableError(
+            f"expected a run of format {FORMAT} or before, got {about['format']}; "
+            "try a newer parabolt"
+        )
     columns = {
         name: column.to_numpy().copy()
         for name, column in zip(data.column_names, data.columns, strict=True)
     }
     if "peak_memory_gb" in columns:  # version 0.1, in the unit of the problem's table
         columns["peak_memory_gib"] = columns["peak_memory_gb"]
+    unknown = np.full(data.num_rows, np.nan)
     return Run(
-        key=RunKey(**{**key, "protocol": Protocol(**key["protocol"]), "options": options}),
-        optimum=about["optimum"],
-        n_initial=about["n_initial"],
+        key=RunKey.from_json(about["key"]),
+        optimum=float(about["optimum"]),
+        n_initial=int(about["n_initial"]),
         sizes=np.stack([columns[name] for name in KNOBS], axis=1),
         observed=columns["observed_throughput"],
         outcomes=Outcomes.from_columns(columns),
@@ -245,4 +299,8 @@ def _from_arrow(data: pa.Table, about: dict[str, Any]) -> Run:
         step_time_s=columns["step_time_s"],
         n_failed_fits=columns["n_failed_fits"],
         was_shortened=columns["was_shortened"],
+        start_s=columns.get("start_s", unknown),
+        end_s=columns.get("end_s", unknown),
+        n_gpus=int(about.get("n_gpus", 0)),
+        environment=dict(about.get("environment", {})),
     )

@@ -1,6 +1,6 @@
 """A study: problems x optimizers x seeds under one protocol, described by a TOML file.
 
-problems = ["pco32", "pco64"]
+problems = ["pco32", "simulated:pco16?seed=3", "mine.parquet"]
 optimizers = ["random", { name = "tpe", label = "tpe-20", options = { n_initial = 20 } }]
 seeds = 10                      # 0 to 9; or a list of seeds
 executor = "local"
@@ -11,14 +11,17 @@ n_evaluations = 30
 
 from __future__ import annotations
 
-import json
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from parabolt.errors import StudyError
+from parabolt.errors import OptionError, ParaboltError, StudyError
+from parabolt.experiments.code_hash import code_hash
 from parabolt.experiments.protocol import Protocol
-from parabolt.experiments.run import RunKey
+from parabolt.experiments.run_key import RUN_OPTIONS, RunKey
+from parabolt.optimizers.adapters import describe, optimizer_factory
+from parabolt.optimizers.optimizer import Optimizer
+from parabolt.optimizers.registry import find_optimizer, is_import_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,20 +29,47 @@ if TYPE_CHECKING:
 
     from parabolt.problems.problem import Problem
 
+#: More seeds than this are a slip of the pen.
+MAX_SEEDS = 1_000_000
+
 
 @dataclass(frozen=True)
 class OptimizerChoice:
     """An optimizer of a study.
 
     Attributes:
-        name: Name in the registry.
+        name: Name in the registry, or `module:attribute`.
         label: Unique in the study; shown everywhere.
         options: Options as sorted pairs.
+        source: What it is made of where no name leads to it, such as a class of a notebook; see
+            `optimizer_factory`.
     """
 
     name: str
     label: str
     options: tuple[tuple[str, Any], ...] = ()
+    source: object | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, optimizer: str | object, label: str = "") -> OptimizerChoice:
+        """The choice of an optimizer by name, or of anything that `optimizer_factory` takes."""
+        if isinstance(optimizer, OptimizerChoice):
+            return optimizer
+        if isinstance(optimizer, str):
+            return cls(optimizer, label or optimizer)
+        optimizer_factory(optimizer)  # raises where it is none
+        options: tuple[tuple[str, Any], ...] = ()
+        if isinstance(optimizer, Optimizer):
+            options, optimizer = tuple(sorted(optimizer.given_options.items())), type(optimizer)
+        name = describe(optimizer)
+        label = label or name.rpartition(":")[2]
+        return cls(name, label, options, None if _is_importable(name, optimizer) else optimizer)
+
+    def code(self) -> str:
+        """Hash of its code; empty for optimizers of this package."""
+        if self.source is not None:
+            return code_hash(self.source)
+        return code_hash(find_optimizer(self.name)) if is_import_path(self.name) else ""
 
 
 @dataclass(frozen=True)
@@ -47,7 +77,7 @@ class Study:
     """What to run.
 
     Attributes:
-        problems: Names of problems.
+        problems: Problems by name, path or address, see `load_problem`.
         optimizers: Optimizers, with distinct labels.
         seeds: Seeds.
         protocol: Fields of `Protocol` that differ from the published protocol, as sorted pairs.
@@ -65,7 +95,13 @@ class Study:
         return replace(Protocol.published(problem), **dict(self.protocol))
 
     def keys(self, problems: Sequence[Problem]) -> list[tuple[Problem, RunKey]]:
-        """Every run, by problem, optimizer and seed."""
+        """Every run, by problem, optimizer and seed.
+
+        Raises:
+            UnknownNameError: For an optimizer that isn't known.
+            OptionError: For one that can't be imported, or an option that can't be.
+        """
+        codes = {choice.label: choice.code() for choice in self.optimizers}
         return [
             (
                 problem,
@@ -76,12 +112,26 @@ class Study:
                     self.protocol_of(problem.name),
                     method=choice.name,
                     options=dict(choice.options),
+                    code=codes[choice.label],
                 ),
             )
             for problem in problems
             for choice in self.optimizers
             for seed in self.seeds
         ]
+
+    def as_json(self) -> dict[str, Any]:
+        """The study as plain values; the inverse of `study_of`."""
+        return {
+            "problems": list(self.problems),
+            "optimizers": [
+                {"name": c.name, "label": c.label, "options": dict(c.options)}
+                for c in self.optimizers
+            ],
+            "seeds": list(self.seeds),
+            "protocol": dict(self.protocol),
+            "executor": self.executor,
+        }
 
 
 def read_study(path: Path) -> Study:
@@ -92,101 +142,122 @@ def read_study(path: Path) -> Study:
         OptionError: For a protocol that cannot be.
     """
     try:
-        return parse_study(path.read_text(encoding="utf-8"))
+        return parse_study(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"cannot read study file {path}: {error}") from error
-    except StudyError as error:
-        raise StudyError(f"{path}: {error}") from error
+    except (StudyError, OptionError) as error:
+        raise type(error)(f"{path}: {error}") from error
 
 
 def parse_study(text: str) -> Study:
     """The study that a TOML text describes; see `read_study`."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise StudyError(f"expected TOML, got {error}") from error
+    return study_of(document)
+
+
+def study_of(document: Any) -> Study:
+    """The study that plain values describe, as a TOML file or `Study.as_json` gives them.
+
+    Raises:
+        StudyError: Naming the key at fault.
+        OptionError: For a protocol that cannot be.
+    """
     _check_keys("study", document, {"problems", "optimizers"}, {"seeds", "protocol", "executor"})
     protocol = document.get("protocol", {})
     _check_keys("[protocol]", protocol, set(), {f.name for f in fields(Protocol)})
     study = Study(
         problems=_texts("problems", document["problems"]),
         optimizers=_choices(document["optimizers"]),
-        seeds=_seeds(document.get("seeds", 10)),
+        seeds=seeds_of(document.get("seeds", 10)),
         protocol=tuple(sorted(protocol.items())),
-        executor=_texts("executor", [document.get("executor", "local")])[0],
+        executor=_text("executor", document.get("executor", "local")),
     )
     for problem in study.problems:
         study.protocol_of(problem)
     return study
 
 
-def format_study(study: Study) -> str:
-    """The TOML text of a study; the inverse of `parse_study`."""
-    optimizers = [_format_choice(choice) for choice in study.optimizers]
-    lines = [
-        f"problems = {_toml(list(study.problems))}",
-        f"optimizers = [{', '.join(optimizers)}]",
-        f"seeds = {_toml(list(study.seeds))}",
-        f"executor = {_toml(study.executor)}",
-    ]
-    if study.protocol:
-        lines += ["", "[protocol]", *(f"{name} = {_toml(v)}" for name, v in study.protocol)]
-    return "\n".join(lines) + "\n"
+def seeds_of(value: Any) -> tuple[int, ...]:
+    """Seeds from a count or a list.
+
+    Raises:
+        StudyError: If it is neither, or too many.
+    """
+    is_count = type(value) is int and value <= MAX_SEEDS
+    seeds = list(range(value)) if is_count else value
+    if (
+        not isinstance(seeds, (list, tuple))
+        or not 0 < len(seeds) <= MAX_SEEDS
+        or any(type(seed) is not int or not 0 <= seed < 2**32 for seed in seeds)
+        or len(set(seeds)) < len(seeds)
+    ):
+        raise StudyError(
+            f"seeds: expected a count up to {MAX_SEEDS} or distinct whole numbers from 0 to "
+            f"{2**32 - 1}, got {_short(value)}"
+        )
+    return tuple(seeds)
 
 
-def _format_choice(choice: OptimizerChoice) -> str:
-    if choice == OptimizerChoice(choice.name, choice.name):
-        return _toml(choice.name)
-    options = ", ".join(f"{name} = {_toml(value)}" for name, value in choice.options)
-    return (
-        f"{{ name = {_toml(choice.name)}, label = {_toml(choice.label)}, options = {{{options}}} }}"
-    )
-
-
-def _toml(value: Any) -> str:
-    return json.dumps(value)  # JSON's texts, numbers, lists and booleans are TOML's
+def check_labels(choices: Sequence[OptimizerChoice]) -> None:
+    """Raises StudyError unless the labels are distinct."""
+    labels = [choice.label for choice in choices]
+    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+        raise StudyError(f"optimizers: expected distinct labels, got {', '.join(twice)} twice")
 
 
 def _choices(value: Any) -> tuple[OptimizerChoice, ...]:
     if not isinstance(value, list) or not value:
-        raise StudyError(f"optimizers: expected a list of names or tables, got {value!r}")
+        raise StudyError(f"optimizers: expected a list of names or tables, got {_short(value)}")
     choices = tuple(_choice(item) for item in value)
-    labels = [choice.label for choice in choices]
-    if twice := sorted({label for label in labels if labels.count(label) > 1}):
-        raise StudyError(f"optimizers: expected distinct labels, got {', '.join(twice)} twice")
+    check_labels(choices)
     return choices
 
 
 def _choice(item: Any) -> OptimizerChoice:
     if isinstance(item, str):
-        return OptimizerChoice(item, item)
+        name = _text("optimizers", item)
+        return OptimizerChoice(name, name)
     _check_keys("optimizers", item, {"name"}, {"label", "options"})
-    options = item.get("options", {})
+    name = _text("optimizers", item["name"])
+    label = _text("optimizers", item.get("label", name))
+    return OptimizerChoice(name, label, _options(label, item.get("options", {})))
+
+
+def _options(label: str, options: Any) -> tuple[tuple[str, Any], ...]:
     if not isinstance(options, dict):
-        raise StudyError(f"optimizers: expected options as a table, got {options!r}")
-    name, label = _texts("optimizers", [item["name"], item.get("label", item["name"])])
-    return OptimizerChoice(name, label, tuple(sorted(options.items())))
+        raise StudyError(f"optimizers: expected options as a table, got {_short(options)}")
+    if wrong := sorted(set(options) & set(RUN_OPTIONS)):
+        raise StudyError(
+            f"optimizers: {label}: expected no option {', '.join(wrong)}, which belongs to the "
+            "run; try seeds or [protocol]"
+        )
+    return tuple(sorted(options.items()))
 
 
-def _seeds(value: Any) -> tuple[int, ...]:
-    seeds = list(range(value)) if type(value) is int else value
-    if (
-        not isinstance(seeds, list)
-        or not seeds
-        or any(type(seed) is not int or seed < 0 for seed in seeds)
-        or len(set(seeds)) < len(seeds)
-    ):
-        raise StudyError(f"seeds: expected a count or distinct whole numbers >= 0, got {value!r}")
-    return tuple(seeds)
+def _is_importable(name: str, optimizer: object) -> bool:
+    """Whether other processes find an optimizer by its name."""
+    if name.startswith("__main__:"):
+        return False
+    try:
+        return find_optimizer(name) is optimizer
+    except ParaboltError:
+        return False
+
+
+def _text(key: str, value: Any) -> str:
+    return _texts(key, [value])[0]
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:
     if (
         not isinstance(value, list)
         or not value
-        or any(not isinstance(text, str) or not text for text in value)
+        or any(not isinstance(text, str) or not text.strip() for text in value)
     ):
-        raise StudyError(f"{key}: expected texts, got {value!r}")
+        raise StudyError(f"{key}: expected texts, got {_short(value)}")
     if key == "problems" and len(set(value)) < len(value):
         raise StudyError(f"problems: expected distinct names, got {', '.join(value)}")
     return tuple(value)
@@ -194,10 +265,15 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
 
 def _check_keys(where: str, table: Any, required: set[str], optional: set[str]) -> None:
     if not isinstance(table, dict):
-        raise StudyError(f"{where}: expected a table, got {table!r}")
+        raise StudyError(f"{where}: expected a table, got {_short(table)}")
     if missing := sorted(required - set(table)):
         raise StudyError(f"{where}: expected {', '.join(missing)}, got {sorted(table)}")
     if unknown := sorted(set(table) - required - optional):
         raise StudyError(
             f"{where}: expected keys among {', '.join(sorted(required | optional))}, got {unknown}"
         )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 
-from parabolt.errors import CandidatesExhaustedError, OptionError
+from parabolt.errors import CandidatesExhaustedError, OptionError, ProposalError
 from parabolt.optimizers.deadline import Deadline
 from parabolt.optimizers.history import History
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from parabolt.instances.search_space import SearchSpace
     from parabolt.outcome import IntArray, Outcome
     from parabolt.space.configuration import Configuration
@@ -51,6 +53,15 @@ class Optimizer(ABC):
 
     #: Name in the registry.
     name: str
+    #: Keyword options that it was made with, those of a run left out.
+    given_options: Mapping[str, Any] = {}
+
+    def __new__(cls, *_: Any, **options: Any) -> Self:
+        """Notes the options, so that a study can make the like for other problems and seeds."""
+        made = super().__new__(cls)
+        of_the_run = ("space", "seed", "rng", "repeats")
+        made.given_options = {k: v for k, v in options.items() if k not in of_the_run}
+        return made
 
     def __init__(
         self,
@@ -89,6 +100,7 @@ class Optimizer(ABC):
 
         Raises:
             CandidatesExhaustedError: If repeats are to be avoided and nothing is left.
+            ProposalError: If the method proposes what is no candidate, or one that it may not.
         """
         if n is not None and (type(n) is not int or n < 1):
             raise OptionError(f"n: expected a positive whole number, got {n!r}")
@@ -139,10 +151,22 @@ class Optimizer(ABC):
                 f"all {len(self.space)} candidates of {self.space.instance.name} have been "
                 "proposed; try repeats='allow'"
             )
-        row = self._next_row(available)
+        row = self._proposed(self._next_row(available), available)
         self._pending.append(row)
         self._is_used[row] = True
         return row
+
+    def _proposed(self, row: object, available: IntArray) -> int:
+        """A proposal as a row number, once it is certain that it may be proposed."""
+        is_whole = isinstance(row, (int, np.integer)) and not isinstance(row, bool)
+        at = np.searchsorted(available, row) if is_whole else len(available)  # type: ignore[call-overload]  # numpy's stubs don't narrow
+        if at == len(available) or available[at] != row:
+            raise ProposalError(
+                f"{type(self).__name__} proposed row {row!r}: expected one of the "
+                f"{len(available)} rows of {len(self.space)} that may be proposed "
+                f"(repeats: {self.repeats})"
+            )
+        return int(available[at])
 
     @abstractmethod
     def _next_row(self, available: IntArray) -> int:

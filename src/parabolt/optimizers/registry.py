@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import OptionError, ParaboltError, UnknownNameError
-from parabolt.optimizers.optimizer import Optimizer
+from parabolt.optimizers.adapters import describe, optimizer_factory
 
 if TYPE_CHECKING:
     import numpy as np
 
     from parabolt.instances.search_space import SearchSpace
+    from parabolt.optimizers.optimizer import Optimizer
 
 #: Name to module and class; imported only when asked for.
 OPTIMIZERS: dict[str, str] = {
@@ -50,15 +52,12 @@ def optimizer_names() -> tuple[str, ...]:
 
 
 def optimizer_class(name: str) -> type[Optimizer]:
-    """The class of an optimizer, by name or as `module:Class`.
+    """The class of an optimizer of this package or of `GUESTS`, by name.
 
     Raises:
         UnknownNameError: If there is none of that name.
-        OptionError: If `module:Class` can't be imported, or is no optimizer.
         MissingDependencyError: If a library that it needs is not installed.
     """
-    if is_own(name):
-        return _own_class(name)
     known = OPTIMIZERS | GUESTS
     if name not in known:
         raise UnknownNameError.of("optimizer", name, known)
@@ -67,35 +66,45 @@ def optimizer_class(name: str) -> type[Optimizer]:
     return found
 
 
-def is_own(name: str) -> bool:
-    """Whether a name is `module:Class`, an optimizer of the user's own."""
+def is_import_path(name: str) -> bool:
+    """Whether a name is `module:attribute`, an optimizer from elsewhere."""
     return ":" in name
 
 
-def _own_class(name: str) -> type[Optimizer]:
+def find_optimizer(name: str) -> object:
+    """What a name stands for: a class of this package, or what stands at `module:attribute`.
+
+    Raises:
+        UnknownNameError: If there is none of that name.
+        OptionError: If `module:attribute` can't be imported.
+        MissingDependencyError: If a library that it needs is not installed.
+    """
+    if not is_import_path(name):
+        return optimizer_class(name)
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        found: object = attrgetter(attribute)(importlib.import_module(module))
     except ParaboltError:
         raise
     except Exception as error:  # a module that is being written may raise anything
         raise OptionError(
             f"optimizer {name!r}: expected module:Class, got {type(error).__name__}: {error}"
         ) from error
-    if not (isinstance(found, type) and issubclass(found, Optimizer)):
-        raise OptionError(
-            f"optimizer {name!r}: expected a subclass of parabolt.Optimizer, got {found!r}"
-        )
     return found
 
 
 def make_optimizer(
-    name: str, space: SearchSpace, *, seed: int | np.random.Generator = 0, **options: Any
+    optimizer: str | object,
+    space: SearchSpace,
+    *,
+    seed: int | np.random.Generator = 0,
+    **options: Any,
 ) -> Optimizer:
-    """An optimizer by name, for the candidates of `space`.
+    """An optimizer for the candidates of `space`, by name or from anything that can propose.
 
     Args:
-        name: One of `optimizer_names()` or of `GUESTS`, or `module:Class` for one of your own.
+        optimizer: One of `optimizer_names()` or of `GUESTS`, `module:attribute`, or an object that
+            `optimizer_factory` takes.
         space: Instance and candidates, such as `problem.space`.
         seed: Seed, or a generator to draw from. The same seed gives the same sequence.
         **options: Options of the optimizer, such as `repeats="allow"`.
@@ -105,8 +114,9 @@ def make_optimizer(
         OptionError: For an unknown option, or a value outside what is allowed.
         MissingDependencyError: If a library that it needs is not installed.
     """
-    made = optimizer_class(name)
+    name = optimizer if isinstance(optimizer, str) else describe(optimizer)
+    found = find_optimizer(optimizer) if isinstance(optimizer, str) else optimizer
     try:
-        return made(space, seed=seed, **options)
+        return optimizer_factory(found, name)(space, seed=seed, **options)
     except TypeError as error:
         raise OptionError(f"{name}: {error}; got options {sorted(options)}") from error

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from parabolt.errors import MissingDependencyError, OptionError
-from parabolt.experiments.executors.executor import MAX_ATTEMPTS, Answer, guarded
+from parabolt.experiments.executors.executor import (
+    MAX_ATTEMPTS,
+    NO_LIMITS,
+    Limits,
+    TaskResult,
+    guarded,
+)
+from parabolt.experiments.executors.local import in_own_process
 
 try:
     import distributed
@@ -36,22 +44,27 @@ class DaskExecutor:
         self._client = self._connect(urlsplit(f"dask://{address}"))
         self.n_workers = max(1, sum(self._client.nthreads().values()))
 
-    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Answer]:
+    def map(
+        self, function: Callable[[Any], Any], items: Sequence[Any], limits: Limits = NO_LIMITS
+    ) -> Iterator[TaskResult]:
         """See `Executor.map`.
 
         Dask itself moves tasks away from workers that die. It holds all tasks of such a worker
         suspect, those that only waited there too, so the last attempt of a suspect is made alone.
+        Limits are kept in a process of the task's own.
         """
+        if limits:
+            function = partial(in_own_process, function, limits)
         with self._cluster, self._client as client:
             before = client.run_on_scheduler(_allow_failures, n_failures=MAX_ATTEMPTS - 2)
             try:
-                yield from self._answers(client, function, items)
+                yield from self._results(client, function, items)
             finally:
                 client.run_on_scheduler(_allow_failures, n_failures=before)
 
-    def _answers(
+    def _results(
         self, client: Any, function: Callable[[Any], Any], items: Sequence[Any]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[TaskResult]:
         numbers = {
             client.submit(guarded, function, item, pure=False): index
             for index, item in enumerate(items)
@@ -62,12 +75,12 @@ class DaskExecutor:
             if isinstance(future.exception(), distributed.KilledWorker):
                 suspects.append(index)
             else:
-                yield _answer(index, future, n_attempts=1)
+                yield _result(index, future, n_attempts=1)
             future.release()
         client.run_on_scheduler(_allow_failures, n_failures=0)
         for index in suspects:
             future = client.submit(guarded, function, items[index], pure=False)
-            yield _answer(index, future, n_attempts=MAX_ATTEMPTS)
+            yield _result(index, future, n_attempts=MAX_ATTEMPTS)
             future.release()
 
     def _connect(self, address: Any) -> Any:
@@ -84,12 +97,12 @@ class DaskExecutor:
             ) from error
 
 
-def _answer(index: int, future: Any, *, n_attempts: int) -> Answer:
+def _result(index: int, future: Any, *, n_attempts: int) -> TaskResult:
     """What a task gave, once it has ended."""
     if failure := future.exception():
-        return Answer(index, error=str(failure), n_attempts=n_attempts)
-    result, error = future.result()
-    return Answer(index, result, error, n_attempts)
+        return TaskResult(index, error=" ".join(str(failure).split()), n_attempts=n_attempts)
+    value, error, details = future.result()
+    return TaskResult(index, value, error, details, n_attempts)
 
 
 def _allow_failures(dask_scheduler: Any, n_failures: int) -> int:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import MissingDependencyError, OptionError
-from parabolt.experiments.executors.executor import MAX_ATTEMPTS, Answer, guarded
+from parabolt.experiments.executors.executor import (
+    MAX_ATTEMPTS,
+    NO_LIMITS,
+    Limits,
+    TaskResult,
+    guarded,
+)
+from parabolt.experiments.executors.local import in_own_process
 
 try:
     import ray
@@ -42,8 +50,12 @@ class RayExecutor:
             ) from error
         self.n_workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
 
-    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Answer]:
+    def map(
+        self, function: Callable[[Any], Any], items: Sequence[Any], limits: Limits = NO_LIMITS
+    ) -> Iterator[TaskResult]:
         """See `Executor.map`. Ray itself retries tasks whose workers die."""
+        if limits:
+            function = partial(in_own_process, function, limits)
         task = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1)(guarded)
         numbers = {task.remote(function, item): index for index, item in enumerate(items)}
         try:
@@ -51,9 +63,9 @@ class RayExecutor:
                 (done, *_), _ = ray.wait(list(numbers), num_returns=1)
                 index = numbers.pop(done)
                 try:
-                    result, error = ray.get(done)
-                    yield Answer(index, result, error)
+                    yield TaskResult(index, *ray.get(done))
                 except ray.exceptions.RayError as error:
-                    yield Answer(index, error=str(error), n_attempts=MAX_ATTEMPTS)
+                    reason = " ".join(str(error).split())
+                    yield TaskResult(index, error=reason, n_attempts=MAX_ATTEMPTS)
         finally:
             ray.shutdown()
