@@ -12,7 +12,7 @@ SRC = Path(__file__).parents[1] / "src" / "parabolt"
 #: Lowest first; packages on one line may not import each other.
 LAYERS = (
     ("errors",),
-    ("outcome", "lock"),
+    ("outcome", "lock", "files"),
     ("space",),
     ("instances",),
     ("tables", "costmodel", "frameworks", "trainer"),
