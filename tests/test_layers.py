@@ -131,7 +131,8 @@ def test_what_is_used_loads_only_what_it_needs(use, allowed):
 def test_an_unused_integration_is_not_loaded(name):
     """Its name is known, and nothing of it is imported until it is asked for."""
     loaded = modules_after(
-        f"from parabolt.optimizers.registry import GUESTS; GUESTS[{name!r}]\n"
+        "from parabolt.optimizers.registry import LIBRARY_OPTIMIZERS\n"
+        f"LIBRARY_OPTIMIZERS[{name!r}]\n"
         "import parabolt; p = parabolt.load_problem('pco32')\n"
         "parabolt.make_optimizer('random', p.space)"
     )

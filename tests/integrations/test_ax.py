@@ -54,7 +54,10 @@ def _configuration(found):
 
 def test_a_run_that_died_has_a_margin_and_no_throughput():
     assert raw_data(Outcome.oom()) == {"memory_margin": (0.2, 0.0)}
-    assert raw_data(Outcome.ok(0.25)) == {"throughput": (0.25, 0.0)}
+    known = Outcome.ok(0.25, memory_margin=-0.5)
+    assert raw_data(known) == {"throughput": (0.25, 0.0), "memory_margin": (-0.5, 0.0)}
+    unknown = {"throughput": (0.25, 0.0), "memory_margin": (-0.2, 0.0)}
+    assert raw_data(Outcome.ok(0.25)) == unknown
 
 
 def test_direction_and_constraint(pco32):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from parabolt.cli.output import Json, Source, console, print_json
+from parabolt.cli.output import Json, Source, bold, console, print_json
 from parabolt.problems.registry import load_problem
 from parabolt.space.configuration import Configuration
 
@@ -31,7 +31,7 @@ def evaluate(
         )
         return
     out = console()
-    out.print(f"[bold]{configuration}[/bold] on {found.name}: [bold]{outcome.status}[/bold]")
+    out.print(bold(configuration), f" on {found.name}: ", bold(outcome.status), sep="")
     if outcome.is_feasible:
         optimum = found.optimum.value
         below = 100.0 * (1.0 - outcome.throughput / optimum)

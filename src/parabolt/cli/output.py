@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 #: The `--source` option of commands that show measured data.
 Source = Annotated[
@@ -20,9 +21,20 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 
 def console() -> Console:
-    """The console for people; it wraps at the terminal's width, and at 100 columns in a pipe."""
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=100)
+    """The console for people; it wraps at the terminal's width, and at 100 columns in a pipe.
+
+    Names and messages are data: brackets and colons in them are no markup and no emoji. What is to
+    be bold is made so by `bold`.
+    """
+    found = Console(highlight=False, markup=False, emoji=False)
+    if not found.is_terminal:
+        found.width = 100
+    return found
+
+
+def bold(text: object) -> Text:
+    """Text in bold, to be printed or to be put together with others by `Text.assemble`."""
+    return Text(str(text), style="bold")
 
 
 def print_json(value: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from parabolt.cli.output import Json, console, print_json
+from parabolt.cli.output import Json, bold, console, print_json
 from parabolt.instances.models import load_model
 from parabolt.instances.specs import Workload
 from parabolt.planner.plan import make_plan
@@ -61,7 +61,8 @@ def _show(out: Console, found: Plan, capacity_gib: float, *, explain: bool) -> N
     if explain:
         out.print(str(best.explanation))
     for launch in best.launches:
-        out.print(f"\n[bold]{launch.framework} {launch.version}[/bold] ({launch.documentation})")
+        name = bold(f"{launch.framework} {launch.version}")
+        out.print("\n", name, f" ({launch.documentation})", sep="")
         if launch.reason:
             out.print(f"cannot express {best.configuration}: {launch.reason}")
         for flag in launch.flags:

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from parabolt.cli.output import Json, Source, console, print_json
+from parabolt.cli.output import Json, Source, bold, console, print_json
 from parabolt.problems.registry import load_problem
 from parabolt.tables.schema import context_values
 
@@ -35,14 +35,16 @@ def show(
     out = console()
     n_feasible = int(found.table.is_feasible.sum())
     out.print(
-        f"[bold]{found.name}[/bold]: {len(found.space)} candidates, {n_feasible} feasible, "
-        f"{len(found.space) - n_feasible} out of memory"
+        bold(found.name),
+        f": {len(found.space)} candidates, {n_feasible} feasible, "
+        f"{len(found.space) - n_feasible} out of memory",
+        sep="",
     )
     out.print(f"data {found.version}, SHA-256 {found.content_hash}")
     _print_context(out, found)
     _print_knobs(out, found)
     best = found.evaluate(found.optimum.configuration)
-    out.print(f"best: [bold]{found.optimum.configuration}[/bold]")
+    out.print("best:", bold(found.optimum.configuration))
     out.print(
         f"      {best.throughput:.6f} iterations/s, {best.peak_memory_gib:.1f} GiB peak memory "
         f"({found.optimum.provenance})"
@@ -91,7 +93,7 @@ def _print_knobs(out: Console, problem: TabularProblem) -> None:
 
 def _print_histogram(out: Console, title: str, values: FloatArray, form: str) -> None:
     counts, edges = np.histogram(values, bins=_N_BINS)
-    out.print(f"\n[bold]{title}[/bold], {len(values)} feasible rows")
+    out.print("\n", bold(title), f", {len(values)} feasible rows", sep="")
     for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True):
         bar = "█" * round(_BAR_WIDTH * count / counts.max())
         out.print(f"{low:>8{form}} to {high:>8{form}}  {bar} {count}")

@@ -42,7 +42,7 @@ def sweep(
         for trial in unknown:
             screen.print(
                 f"no row for {trial.configuration}: {trial.outcome.status}, {trial.reason}",
-                markup=False, soft_wrap=True,
+                soft_wrap=True,
             )  # fmt: skip
         screen.print(f"export: {out / EXPORT}", soft_wrap=True)
     if unknown:

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table as Grid
 
-from parabolt.cli.output import Json, console, print_json
+from parabolt.cli.output import Json, bold, console, print_json
 from parabolt.errors import TableError
 from parabolt.instances.catalogue import instance_text, load_instance
 from parabolt.tables.checks.difference import difference
@@ -100,9 +99,9 @@ def fetch(
         )
         return
     out = console()
-    out.print(f"[bold]{table}[/bold]: {len(found)} rows, {found.is_feasible.sum()} feasible")
+    out.print(bold(table), f": {len(found)} rows, {found.is_feasible.sum()} feasible", sep="")
     out.print(f"data {found.version}, SHA-256 {found.content_hash}", soft_wrap=True)
-    out.print(escape(str(located.raw.path)), soft_wrap=True)
+    out.print(str(located.raw.path), soft_wrap=True)
     if table in PUBLISHED:
         out.print(f'use it with --source hub, or load_problem("{table}", source="hub")')
 
@@ -192,7 +191,7 @@ def _report(verification: Verification, name: str, limit: int, *, json: bool, do
     else:
         _print_findings(verification, name, limit)
         if done:
-            console().print(escape(done), soft_wrap=True)
+            console().print(done, soft_wrap=True)
     if findings:
         raise typer.Exit(1)
 
@@ -200,20 +199,21 @@ def _report(verification: Verification, name: str, limit: int, *, json: bool, do
 def _print_findings(verification: Verification, name: str, limit: int) -> None:
     out, findings, facts = console(), verification.findings, verification.facts
     out.print(
-        f"[bold]{escape(name)}[/bold]: {facts.n_rows} rows, {facts.n_feasible} feasible, "
+        bold(name),
+        f": {facts.n_rows} rows, {facts.n_feasible} feasible, "
         f"{len(findings) or 'no'} finding{'' if len(findings) == 1 else 's'}",
+        sep="",
         soft_wrap=True,
     )
     if verification.extra_columns:
-        names = escape(", ".join(verification.extra_columns))
+        names = ", ".join(verification.extra_columns)
         out.print(f"kept, but not in the schema: {names}", soft_wrap=True)
     if not findings:
         return
     grid = Grid("row", "column", "expected", "found", "rule")
     for finding in findings.first(limit or len(findings)):
         row = "" if finding.row is None else str(finding.row)
-        texts = (finding.column, finding.expected, finding.found, finding.rule)
-        grid.add_row(row, *map(escape, texts))
+        grid.add_row(row, finding.column, finding.expected, finding.found, finding.rule)
     out.print(grid)
     if 0 < limit < len(findings):
         out.print(f"and {len(findings) - limit} more; try --limit 0")
@@ -251,7 +251,7 @@ def _print_difference(found: TableDifference) -> None:
         ("second", found.columns_only_b, found.only_b),
     ):
         if columns:
-            out.print(f"columns of the {which} only: {escape(', '.join(columns))}")
+            out.print(f"columns of the {which} only: {', '.join(columns)}")
         if only:
             out.print(f"configurations of the {which} only: {len(only)}, such as {only[0]}")
     if found.is_reordered:
@@ -260,7 +260,7 @@ def _print_difference(found: TableDifference) -> None:
         grid = Grid("column", "cells", "largest difference", "relative", "first row")
         for column in found.columns:
             grid.add_row(
-                escape(column.column),
+                column.column,
                 str(len(column.rows_a)),
                 f"{column.largest_absolute:.3g}",
                 f"{column.largest_relative:.3g}",

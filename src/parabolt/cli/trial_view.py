@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from parabolt.cli.output import bold
 from parabolt.trials.spec.template import TRIAL_FIELDS
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ def print_result(screen: Console, spec: Spec, history: TrialHistory) -> None:
     if best is None:
         screen.print(f"no configuration finished: {counts or 'no trials'}")
         return
-    screen.print(f"best: [bold]{best.configuration}[/bold]")
+    screen.print("best:", bold(best.configuration))
     screen.print(f"      {_measured(best, spec)}")
     screen.print(f"      from trial {best.number}, whose files are in {best.folder}")
     command = shlex.join(_launch_arguments(spec, best))
-    screen.print(f"launch command: {command}", markup=False, soft_wrap=True)
+    screen.print(f"launch command: {command}", soft_wrap=True)
     screen.print(
         f"evidence: {len(history.told)} trials ({counts}); {hours:.3f} GPU-hours spent, about "
         f"{history.saved_s * n_gpus / 3600.0:.3f} saved by early termination"
@@ -129,7 +130,7 @@ def _counts(history: TrialHistory) -> dict[str, int]:
 
 def _print_event(screen: Console, state: SessionState) -> None:
     if state.message:
-        screen.print(state.message, markup=False, soft_wrap=True)
+        screen.print(state.message, soft_wrap=True)
 
 
 def _draw(

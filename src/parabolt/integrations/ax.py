@@ -16,7 +16,8 @@ import numpy as np
 
 from parabolt.errors import MissingDependencyError
 from parabolt.integrations.box import CandidateBox
-from parabolt.integrations.guest import GuestOptimizer
+from parabolt.integrations.library_optimizer import LibraryOptimizer
+from parabolt.optimizers.told_margin import told_margin
 
 try:
     import torch
@@ -54,8 +55,12 @@ def make_client(space: SearchSpace, *, seed: int = 0) -> Any:
 
 
 def raw_data(outcome: Outcome) -> dict[str, tuple[float, float]]:
-    """What `client.complete_trial` takes: the metrics that there are, noiseless (SEM 0)."""
-    found = {"throughput": outcome.throughput, "memory_margin": outcome.memory_margin}
+    """What `client.complete_trial` takes: the metrics that there are, noiseless (SEM 0).
+
+    Ax proposes nothing before it has data of the constraint; see `told_margin` for a finished run
+    whose memory nobody reported.
+    """
+    found = {"throughput": outcome.throughput, "memory_margin": told_margin(outcome)}
     return {name: (value, 0.0) for name, value in found.items() if np.isfinite(value)}
 
 
@@ -105,7 +110,7 @@ class Metric(IMetric):
         return 0, (float(trial_metadata[self.name]), 0.0)
 
 
-class AxOptimizer(GuestOptimizer):
+class AxOptimizer(LibraryOptimizer):
     """Ax's default Bayesian optimization; what was tried is told in place of what was asked.
 
     A proposal that was repaired is abandoned, and the candidate attached as a trial of its own. A
@@ -154,7 +159,7 @@ class AxOptimizer(GuestOptimizer):
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Ax tells every step of a client."""
-    logger = logging.getLogger("ax.api.client")
+    logger = logging.getLogger("ax")
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:

@@ -25,6 +25,7 @@ import numpy as np
 
 from parabolt.errors import InvalidConfigurationError, MissingDependencyError, OptionError
 from parabolt.instances.catalogue import load_instance
+from parabolt.optimizers.told_margin import told_margin
 from parabolt.outcome import SOURCES, Source
 from parabolt.problems.imputation import impute_throughput
 from parabolt.problems.registry import load_problem
@@ -102,7 +103,8 @@ class PCO(ConstrainedBaseTestProblem):
     Attributes:
         feasible: Which candidates are feasible, (N,) bool.
         peak_mem: Peak memory in GiB (N,); inf where the run died.
-        margin: Memory margin (N,); 0.2 where the run died.
+        margin: Memory margin (N,); 0.2 where the run died, -0.2 where it finished and its memory is
+            not known.
         y_imputed: Throughput (N,), imputed where the run died.
     """
 
@@ -149,6 +151,8 @@ class PCO(ConstrainedBaseTestProblem):
         self._generator = torch.Generator().manual_seed(seed)
         self._space = found.space
         self._outcomes = found.evaluate_many(found.space.encoded)
+        margins = np.array([told_margin(outcome) for outcome in self._outcomes])
+        self._slack = -margins
         feasible = self._outcomes.is_feasible
         self._filled = impute_throughput(found.space.encoded, self._outcomes.throughput, feasible)
         self._optimal_value = found.optimum.value
@@ -161,7 +165,7 @@ class PCO(ConstrainedBaseTestProblem):
         for buffer, values in (
             ("peak_mem", self._outcomes.peak_memory_gib),
             ("y_imputed", self._filled),
-            ("margin", self._outcomes.memory_margin),
+            ("margin", margins),
         ):
             self.register_buffer(buffer, torch.tensor(values, dtype=dtype))
 
@@ -210,7 +214,7 @@ class PCO(ConstrainedBaseTestProblem):
 
     def evaluate_slack_true(self, X: Any) -> Any:
         """Noiseless slack `batch_shape x 1`; see `evaluate_slack`."""
-        return self._look_up(self._outcomes.slack, X)
+        return self._look_up(self._slack, X)
 
     def evaluate_peak_mem(self, X: Any) -> Any:
         """Peak memory `batch_shape x 1` in GiB; inf where the run died."""

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from parabolt.errors import MissingDependencyError
 from parabolt.experiments.protocol import PUBLISHED_BUDGETS
 from parabolt.integrations.configspace import candidate, configuration_space
-from parabolt.integrations.guest import loss
-from parabolt.outcome import Status
+from parabolt.integrations.cost import cost, status_name
 
 try:
     from carps.objective_functions.objective_function import ObjectiveFunction
@@ -31,13 +30,6 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from parabolt.problems.problem import Problem
-
-_STATUS = {
-    **dict.fromkeys(Status, StatusType.CRASHED),
-    Status.OK: StatusType.SUCCESS,
-    Status.OOM: StatusType.MEMORYOUT,
-    Status.TIMEOUT: StatusType.TIMEOUT,
-}
 
 
 class Throughput(ObjectiveFunction):
@@ -69,8 +61,8 @@ class Throughput(ObjectiveFunction):
     def _evaluate(self, trial_info: Any) -> Any:
         outcome = self.problem.evaluate(candidate(self.problem.space, trial_info.config))
         return TrialValue(
-            cost=loss(outcome),
-            status=_STATUS[outcome.status],
+            cost=cost(outcome),
+            status=StatusType[status_name(outcome)],
             additional_info={"memory_margin": outcome.memory_margin},
         )
 

@@ -15,7 +15,9 @@ import numpy as np
 
 from parabolt.errors import MissingDependencyError, UnknownNameError
 from parabolt.integrations.box import CandidateBox
-from parabolt.integrations.guest import GuestOptimizer, loss
+from parabolt.integrations.cost import cost
+from parabolt.integrations.library_optimizer import LibraryOptimizer
+from parabolt.optimizers.told_margin import told_margin
 
 try:
     import nevergrad as ng
@@ -64,7 +66,7 @@ class Function:
         """The loss: -throughput in iterations/s, and 0 where the run died."""
         self.last_placed = self._box.place_sizes(sizes)
         self._last_outcome = self.problem.evaluate(self.last_placed.configuration)
-        return loss(self._last_outcome)
+        return cost(self._last_outcome)
 
     def violation(self, value: tuple[tuple[Any, ...], dict[str, int]]) -> float:
         """The memory margin of a candidate's value (args, kwargs): positive where the run died.
@@ -74,10 +76,10 @@ class Function:
         placed = self._box.place_sizes(value[1])
         if placed != self.last_placed:
             self(**value[1])
-        return float(self._last_outcome.memory_margin)
+        return told_margin(self._last_outcome)
 
 
-class NevergradOptimizer(GuestOptimizer):
+class NevergradOptimizer(LibraryOptimizer):
     """An optimizer of Nevergrad by its own name; what was tried is told in place of what was asked.
 
     Args:
@@ -105,19 +107,19 @@ class NevergradOptimizer(GuestOptimizer):
         self._global_state: Any = np.random.RandomState(seed).get_state()
         made = ng.optimizers.registry[self.method]
         with self._seeded():
-            self._guest = made(parametrization(self.space, seed=seed), budget=self.budget)
+            self._optimizer = made(parametrization(self.space, seed=seed), budget=self.budget)
 
     def _propose(self) -> tuple[Any, FloatArray]:
         with self._seeded():
-            asked = self._guest.ask()
+            asked = self._optimizer.ask()
         return asked, self.box.encode(asked.kwargs)
 
     def _report(self, proposal: Any, row: int, outcome: Outcome) -> None:
-        sizes, margin = self.box.sizes_of(row), outcome.memory_margin
+        sizes, margin = self.box.sizes_of(row), told_margin(outcome)
         with self._seeded():
             if proposal is None or proposal.kwargs != sizes:
-                proposal = self._guest.parametrization.spawn_child(new_value=((), sizes))
-            self._guest.tell(proposal, loss(outcome), [margin] if np.isfinite(margin) else None)
+                proposal = self._optimizer.parametrization.spawn_child(new_value=((), sizes))
+            self._optimizer.tell(proposal, cost(outcome), [margin] if np.isfinite(margin) else None)
 
     @contextmanager
     def _seeded(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ import numpy as np
 from parabolt.errors import MissingDependencyError
 from parabolt.integrations.box import CandidateBox
 from parabolt.optimizers.published.optuna_study import OptunaOptimizer
+from parabolt.optimizers.told_margin import told_margin
 
 try:
     import optuna
@@ -69,7 +70,7 @@ class Objective:
         trial.set_user_attr("is_candidate", placed.is_candidate)
         trial.set_user_attr("status", str(outcome.status))
         trial.set_user_attr("throughput_source", str(outcome.throughput_source))
-        trial.set_constraint("memory_margin", outcome.memory_margin)
+        trial.set_constraint("memory_margin", told_margin(outcome))
         if not np.isfinite(outcome.throughput):
             raise optuna.TrialPruned(f"{placed.configuration} ran out of memory")
         return outcome.throughput

@@ -8,6 +8,7 @@ import numpy as np
 
 from parabolt.errors import MissingDependencyError
 from parabolt.integrations.optuna import Objective
+from parabolt.optimizers.told_margin import told_margin
 from parabolt.problems.registry import load_problem
 
 try:
@@ -58,4 +59,4 @@ class ParallelismProblem(BaseProblem):
 
     def evaluate_constraints(self, params: dict[str, Any]) -> dict[str, float]:
         """Memory margin: feasible where <= 0."""
-        return {"memory_margin": self._objective.outcome(params).memory_margin}
+        return {"memory_margin": told_margin(self._objective.outcome(params))}

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import MissingDependencyError
 from parabolt.integrations.configspace import candidate, configuration_space
-from parabolt.integrations.guest import GuestOptimizer, loss
-from parabolt.outcome import Status
+from parabolt.integrations.cost import FAILURE_COST, cost, status_name
+from parabolt.integrations.library_optimizer import LibraryOptimizer
 
 try:
     from ConfigSpace import Configuration as SpaceConfiguration
@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from parabolt.outcome import FloatArray, Outcome
     from parabolt.problems.problem import Problem
 
-#: Cost of a run that died.
-CRASH_COST = 0.0
-
-_STATUS = {
-    **dict.fromkeys(Status, StatusType.CRASHED),
-    Status.OK: StatusType.SUCCESS,
-    Status.OOM: StatusType.MEMORYOUT,
-    Status.TIMEOUT: StatusType.TIMEOUT,
-}
-
 
 def make_scenario(space: SearchSpace, *, seed: int = 0, **options: Any) -> Any:
     """A deterministic `Scenario` over the candidates, with the crash cost set.
@@ -55,14 +45,14 @@ def make_scenario(space: SearchSpace, *, seed: int = 0, **options: Any) -> Any:
         configuration_space(space, seed=seed),
         deterministic=True,
         seed=seed,
-        crash_cost=CRASH_COST,
+        crash_cost=FAILURE_COST,
         **options,
     )
 
 
 def trial_value(outcome: Outcome) -> Any:
     """What `smac.tell` takes: the cost and the status."""
-    return TrialValue(cost=loss(outcome), status=_STATUS[outcome.status])
+    return TrialValue(cost=cost(outcome), status=StatusType[status_name(outcome)])
 
 
 def try_config(problem: Problem, config: Mapping[str, Any]) -> Outcome:
@@ -77,13 +67,13 @@ def target_function(problem: Problem) -> Callable[..., float]:
     ask, and tell `trial_value(try_config(problem, info.config))`.
     """
 
-    def cost(config: Any, seed: int = 0) -> float:  # noqa: ARG001 - SMAC passes it
-        return loss(try_config(problem, config))
+    def cost_of(config: Any, seed: int = 0) -> float:  # noqa: ARG001 - SMAC passes it
+        return cost(try_config(problem, config))
 
-    return cost
+    return cost_of
 
 
-class SMACOptimizer(GuestOptimizer):
+class SMACOptimizer(LibraryOptimizer):
     """SMAC3's facade for hyperparameters: random forest, log EI, local search.
 
     SMAC never asks for a configuration twice. Once it knows all candidates, and where it finds no
@@ -136,8 +126,8 @@ class SMACOptimizer(GuestOptimizer):
             warnings.simplefilter("ignore")
             try:
                 info = self._smac.ask()
-            except ConfigurationSpaceExhaustedException:
-                return self._random_proposal()
+            except (ConfigurationSpaceExhaustedException, StopIteration):
+                return self._random_proposal()  # SMAC's generator of trials ends with the first one
         return info, self.box.encode(dict(info.config))
 
     def _report(self, proposal: Any, row: int, outcome: Outcome) -> None:

@@ -37,7 +37,7 @@ OPTIMIZERS: dict[str, str] = {
 
 #: Other libraries' optimizers, each with an extra of its own; they stand above this layer, so
 #: nothing but their address is known here.
-GUESTS: dict[str, str] = {
+LIBRARY_OPTIMIZERS: dict[str, str] = {
     "optuna-gp": "parabolt.integrations.optuna:OptunaGP",
     "nevergrad-ngopt": "parabolt.integrations.nevergrad:NGOpt",
     "nevergrad-oneplusone": "parabolt.integrations.nevergrad:DiscreteOnePlusOne",
@@ -47,7 +47,7 @@ GUESTS: dict[str, str] = {
 
 
 def optimizer_names() -> tuple[str, ...]:
-    """Names of the optimizers of this package; `make_optimizer` also knows those of `GUESTS`."""
+    """Names of this package's optimizers; `make_optimizer` also knows `LIBRARY_OPTIMIZERS`."""
     return tuple(OPTIMIZERS)
 
 
@@ -58,7 +58,7 @@ def optimizer_class(name: str) -> type[Optimizer]:
         UnknownNameError: If there is none of that name.
         MissingDependencyError: If a library that it needs is not installed.
     """
-    known = OPTIMIZERS | GUESTS
+    known = OPTIMIZERS | LIBRARY_OPTIMIZERS
     if name not in known:
         raise UnknownNameError.of("optimizer", name, known)
     module, _, attribute = known[name].partition(":")
@@ -103,8 +103,8 @@ def make_optimizer(
     """An optimizer for the candidates of `space`, by name or from anything that can propose.
 
     Args:
-        optimizer: One of `optimizer_names()` or of `GUESTS`, `module:attribute`, or an object that
-            `optimizer_factory` takes.
+        optimizer: One of `optimizer_names()` or of `LIBRARY_OPTIMIZERS`, `module:attribute`, or an
+            object that `optimizer_factory` takes.
         space: Instance and candidates, such as `problem.space`.
         seed: Seed, or a generator to draw from. The same seed gives the same sequence.
         **options: Options of the optimizer, such as `repeats="allow"`.

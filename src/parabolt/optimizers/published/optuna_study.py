@@ -9,6 +9,7 @@ import numpy as np
 
 from parabolt.errors import MissingDependencyError, OptionError
 from parabolt.optimizers.initial_design import DesignedOptimizer
+from parabolt.optimizers.told_margin import told_margin
 
 try:
     import optuna
@@ -117,7 +118,7 @@ class OptunaOptimizer(DesignedOptimizer):
         )
 
     def _constraints(self, outcome: Outcome) -> dict[str, float]:
-        return {"memory_margin": outcome.memory_margin} if self._is_constrained else {}
+        return {"memory_margin": told_margin(outcome)} if self._is_constrained else {}
 
 
 def _quiet_study(sampler: Any) -> Any:

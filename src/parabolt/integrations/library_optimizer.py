@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from parabolt.space.configuration import Configuration
 
 
-class GuestOptimizer(DesignedOptimizer):
+class LibraryOptimizer(DesignedOptimizer):
     """Asks another library over the box, and tries the nearest candidate that is available.
 
     The library is set up when the initial design is over, and is then told the design. The
@@ -81,11 +81,3 @@ class GuestOptimizer(DesignedOptimizer):
             return
         proposals = self._open.get(row)
         self._report(proposals.pop(0) if proposals else None, row, outcome)
-
-
-def loss(outcome: Outcome) -> float:
-    """What a minimizer without constraints is told: -throughput, and 0 for a run that died.
-
-    A run that died made no iteration, and 0 is more than the loss of any run that finished.
-    """
-    return -outcome.throughput if outcome.is_feasible else 0.0

@@ -9,31 +9,37 @@ from parabolt.experiments.manifest import libraries_of
 from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.run import RunKey, execute
 from parabolt.experiments.study import OptimizerChoice, Study
-from parabolt.optimizers.registry import GUESTS, OPTIMIZERS, make_optimizer, optimizer_class
+from parabolt.optimizers.registry import (
+    LIBRARY_OPTIMIZERS,
+    OPTIMIZERS,
+    make_optimizer,
+    optimizer_class,
+)
+from parabolt.optimizers.told_margin import told_margin
 from parabolt.outcome import Outcome, Status
-from parabolt.testing import OptimizerContract, drive
+from parabolt.testing import OptimizerContract, cut_out, drive
 
 QUICK = ("nevergrad-ngopt", "nevergrad-oneplusone")
 
 
-class GuestContract(OptimizerContract):
+class LibraryContract(OptimizerContract):
     name: str
 
     def make_optimizer(self, space, **options):
         return make_optimizer(self.name, space, **options)
 
 
-class TestNevergrad(GuestContract):
+class TestNevergrad(LibraryContract):
     @pytest.fixture(params=QUICK, autouse=True)
     def _name(self, request):
         request.instance.name = request.param
 
 
 @pytest.mark.slow
-class TestModels(GuestContract):
+class TestModels(LibraryContract):
     n_evaluations = 13  # three of them by the model
 
-    @pytest.fixture(params=[name for name in GUESTS if name not in QUICK], autouse=True)
+    @pytest.fixture(params=[name for name in LIBRARY_OPTIMIZERS if name not in QUICK], autouse=True)
     def _name(self, request):
         request.instance.name = request.param
 
@@ -86,7 +92,7 @@ def test_nevergrad_hears_a_violation_and_never_recommends_it(told, monkeypatch):
     optimizer = make_optimizer("nevergrad-ngopt", parabolt.load_problem("pco32").space, seed=0)
     drive(optimizer, parabolt.load_problem("pco32").evaluate, 11)
     heard = []
-    monkeypatch.setattr(optimizer._guest, "tell", lambda *args: heard.append(args[1:]))
+    monkeypatch.setattr(optimizer._optimizer, "tell", lambda *args: heard.append(args[1:]))
     configuration = optimizer.ask()
     optimizer.tell(configuration, Outcome.oom())
     other = optimizer.ask()
@@ -108,13 +114,50 @@ def test_nevergrad_by_any_of_its_own_names():
     name = "parabolt.integrations.nevergrad:NevergradOptimizer"
     optimizer = make_optimizer(name, problem.space, method="PSO", budget=30)
     drive(optimizer, problem.evaluate, 15)
-    assert optimizer._guest.name == "PSO"
+    assert optimizer._optimizer.name == "PSO"
     with pytest.raises(parabolt.UnknownNameError, match="unknown method of Nevergrad 'PS0'"):
         make_optimizer(name, problem.space, method="PS0")
 
 
+@pytest.mark.parametrize("name", ["tpe", *LIBRARY_OPTIMIZERS])
+def test_a_finished_run_without_a_memory_figure_fits(name):
+    """Every run in the design, and one that the model asked for; a figure that is known follows."""
+    problem = parabolt.load_problem("pco32")
+    optimizer = make_optimizer(name, problem.space, seed=0, n_initial=4)
+    for number in range(4):
+        optimizer.tell(optimizer.ask(), Outcome.ok(0.1 + 0.01 * number))
+    for outcome in (Outcome.ok(0.3), Outcome.ok(0.2, memory_margin=-0.5), Outcome.oom()):
+        optimizer.tell(optimizer.ask(), outcome)
+    assert optimizer.ask() in problem.space.candidates
+    assert problem.space.row(optimizer.recommend()) == optimizer.history.rows[4]
+
+
+def test_an_unknown_margin_is_told_as_one_that_fits(told):
+    assert told_margin(Outcome.ok(0.25)) == -0.2
+    assert told_margin(Outcome.ok(0.25, memory_margin=-0.01)) == -0.01
+    assert told_margin(Outcome.oom()) == 0.2
+    assert told_margin(Outcome(Status.FAILED)) == 0.2
+    assert np.isnan(told_margin(Outcome(Status.CRASHED)))
+    optimizer = told("optuna-gp")
+    optimizer.tell(optimizer.space.candidates[3], Outcome.ok(0.25))
+    assert optimizer._study.trials[-1].constraints == {"memory_margin": -0.2}
+
+
+@pytest.mark.parametrize("repeats", ["allow", "avoid"])
+def test_smac_goes_on_when_it_knows_every_candidate(repeats):
+    """Its generator of trials ends before it has found the last ones, and stays at its end."""
+    problem, space = parabolt.load_problem("pco32"), cut_out(16)
+    optimizer = make_optimizer("smac", space, seed=0, n_initial=2, repeats=repeats)
+    if repeats == "avoid":
+        assert set(drive(optimizer, problem.evaluate, 16)) == set(space.candidates)
+        with pytest.raises(parabolt.CandidatesExhaustedError):
+            optimizer.ask()
+    else:
+        assert len(drive(optimizer, problem.evaluate, 40)) == 40
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GUESTS)
+@pytest.mark.parametrize("name", LIBRARY_OPTIMIZERS)
 def test_a_search_finds_more_than_its_initial_design(name):
     problem = parabolt.load_problem("pco32")
     run = execute(problem, RunKey.of(problem, name, 0, Protocol(n_evaluations=15)))
@@ -122,7 +165,7 @@ def test_a_search_finds_more_than_its_initial_design(name):
     assert found.max() > found[: run.n_initial].max()
 
 
-@pytest.mark.parametrize("name", GUESTS)
+@pytest.mark.parametrize("name", LIBRARY_OPTIMIZERS)
 def test_cannot_be_hurried(name):
     space = parabolt.load_problem("pco32").space
     with pytest.raises(parabolt.OptionError, match=f"{name}: expected no ask_time_limit_s"):
@@ -130,12 +173,12 @@ def test_cannot_be_hurried(name):
 
 
 def test_names_are_distinct_and_every_class_says_its_own():
-    assert not set(GUESTS) & set(OPTIMIZERS)
-    for name in GUESTS:
+    assert not set(LIBRARY_OPTIMIZERS) & set(OPTIMIZERS)
+    for name in LIBRARY_OPTIMIZERS:
         assert optimizer_class(name).name == name
 
 
-def test_a_study_records_the_versions_of_the_guests_in_it():
+def test_a_study_records_the_versions_of_the_libraries_in_it():
     def packages(*names):
         choices = tuple(OptimizerChoice(name, name) for name in names)
         study = Study(problems=("pco32",), optimizers=choices, seeds=(0,))
