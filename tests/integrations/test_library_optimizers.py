@@ -17,7 +17,7 @@ from parabolt.optimizers.registry import (
 )
 from parabolt.optimizers.told_margin import told_margin
 from parabolt.outcome import Outcome, Status
-from parabolt.testing import OptimizerContract, cut_out, drive
+from parabolt.testing import OptimizerContract, drive
 
 QUICK = ("nevergrad-ngopt", "nevergrad-oneplusone")
 
@@ -119,7 +119,13 @@ def test_nevergrad_by_any_of_its_own_names():
         make_optimizer(name, problem.space, method="PS0")
 
 
-@pytest.mark.parametrize("name", ["tpe", *LIBRARY_OPTIMIZERS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in ("ax", "smac") else ())
+        for name in ("tpe", *LIBRARY_OPTIMIZERS)
+    ],
+)
 def test_a_finished_run_without_a_memory_figure_fits(name):
     """Every run in the design, and one that the model asked for; a figure that is known follows."""
     problem = parabolt.load_problem("pco32")
@@ -143,17 +149,19 @@ def test_an_unknown_margin_is_told_as_one_that_fits(told):
     assert optimizer._study.trials[-1].constraints == {"memory_margin": -0.2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repeats", ["allow", "avoid"])
-def test_smac_goes_on_when_it_knows_every_candidate(repeats):
+def test_smac_goes_on_when_it_finds_no_new_candidate(repeats):
     """Its generator of trials ends before it has found the last ones, and stays at its end."""
-    problem, space = parabolt.load_problem("pco32"), cut_out(16)
-    optimizer = make_optimizer("smac", space, seed=0, n_initial=2, repeats=repeats)
+    problem = parabolt.load_problem("pco4-cpu")
+    n = len(problem.space)
+    optimizer = make_optimizer("smac", problem.space, seed=0, repeats=repeats)
     if repeats == "avoid":
-        assert set(drive(optimizer, problem.evaluate, 16)) == set(space.candidates)
+        assert set(drive(optimizer, problem.evaluate, n)) == set(problem.space.candidates)
         with pytest.raises(parabolt.CandidatesExhaustedError):
             optimizer.ask()
     else:
-        assert len(drive(optimizer, problem.evaluate, 40)) == 40
+        assert len(drive(optimizer, problem.evaluate, n + 20)) == n + 20
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ def optimizer_names() -> tuple[str, ...]:
 
 
 def optimizer_class(name: str) -> type[Optimizer]:
-    """The class of an optimizer of this package or of `GUESTS`, by name.
+    """The class of an optimizer of this package or of `LIBRARY_OPTIMIZERS`.
 
     Raises:
         UnknownNameError: If there is none of that name.
