@@ -148,6 +148,11 @@ def test_time_of_ring_attention_across_hosts():
     assert found["zero2_buckets"] == pytest.approx(16.96064 * 30e-6)
     assert found["data_skew"] == pytest.approx(0.01 * 0.032832)
     assert "data_bandwidth" not in found
+    # Alone with eight context ranks, nobody shares the network without ZeRO.
+    alone = Configuration(cp=8, bucket=64, zero=2)
+    steps = 7 * 36 * 4000 * 2 * 200 * 2 / 10e9
+    assert worked_out(TIME_TERMS, layout(alone))["context_contention"] == pytest.approx(steps)
+    assert "context_contention" not in worked_out(TIME_TERMS, layout(replace(alone, zero=0)))
 
 
 def test_time_of_sharded_gradients():
