@@ -23,7 +23,8 @@ from parabolt.costmodel.calibration.evidence import Evidence, StackedTrials
 from parabolt.costmodel.predictor import CostModel
 from parabolt.costmodel.terms.term import log_sum
 from parabolt.instances.catalogue import load_instance
-from parabolt.instances.specs import Cluster, Instance, ModelShape, Workload
+from parabolt.instances.model_shape import ModelShape
+from parabolt.instances.specs import Cluster, Instance, Workload
 from parabolt.outcome import Outcome, Outcomes
 from parabolt.space.configuration import Configuration
 from parabolt.space.knobs import KNOBS

@@ -13,7 +13,8 @@ import numpy as np
 from parabolt.costmodel.calibration.calibration import Calibration
 from parabolt.costmodel.calibration.evidence import Evidence
 from parabolt.costmodel.predictor import CostModel
-from parabolt.instances.specs import ModelShape, Workload
+from parabolt.instances.model_shape import ModelShape
+from parabolt.instances.specs import Workload
 from parabolt.planner.plan import make_plan
 from parabolt.planner.request import parse_cluster, plan_instance
 from parabolt.space.knobs import KNOBS

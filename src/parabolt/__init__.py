@@ -34,8 +34,9 @@ if TYPE_CHECKING:
         UnknownNameError,
     )
     from parabolt.instances.catalogue import instance_names, load_instance
+    from parabolt.instances.model_shape import ModelShape
     from parabolt.instances.search_space import SearchSpace
-    from parabolt.instances.specs import Cluster, Instance, ModelShape, Workload
+    from parabolt.instances.specs import Cluster, Instance, Workload
     from parabolt.optimizers.optimizer import Optimizer
     from parabolt.optimizers.registry import make_optimizer, optimizer_names
     from parabolt.outcome import Outcome, Outcomes, Source, Status
@@ -71,7 +72,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "costmodel.predictor": ("CostModel",),
     "instances.catalogue": ("instance_names", "load_instance"),
     "instances.search_space": ("SearchSpace",),
-    "instances.specs": ("Cluster", "Instance", "ModelShape", "Workload"),
+    "instances.model_shape": ("ModelShape",),
+    "instances.specs": ("Cluster", "Instance", "Workload"),
     "optimizers.optimizer": ("Optimizer",),
     "optimizers.registry": ("make_optimizer", "optimizer_names"),
     "outcome": ("Outcome", "Outcomes", "Source", "Status"),

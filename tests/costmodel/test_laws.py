@@ -13,7 +13,8 @@ from parabolt.costmodel.resolved_instance import ResolvedInstance
 from parabolt.costmodel.step_time import TIME_TERMS
 from parabolt.costmodel.terms.memory import MEMORY_TERMS, memory_features
 from parabolt.instances.catalogue import load_instance
-from parabolt.instances.specs import RECOMPUTATIONS, Cluster, ModelShape, Workload
+from parabolt.instances.model_shape import ModelShape
+from parabolt.instances.specs import RECOMPUTATIONS, Cluster, Workload
 from parabolt.planner.request import plan_instance, plan_rules
 from parabolt.space.knobs import KNOBS
 from parabolt.space.lattice import enumerate_lattice

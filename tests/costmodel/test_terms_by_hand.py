@@ -25,7 +25,8 @@ from parabolt.costmodel.terms.memory import (
     memory_features,
     peak_bytes,
 )
-from parabolt.instances.specs import Cluster, ModelShape, Workload
+from parabolt.instances.model_shape import ModelShape
+from parabolt.instances.specs import Cluster, Workload
 from parabolt.outcome import GIB
 from parabolt.planner.request import plan_instance
 from parabolt.space.configuration import Configuration

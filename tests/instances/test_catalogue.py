@@ -3,9 +3,11 @@ from importlib import resources
 
 import pytest
 
+from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import InstanceError, UnknownNameError
 from parabolt.instances.catalogue import instance_names, load_instance, parse_instance
-from parabolt.instances.specs import Cluster, ModelShape, Workload
+from parabolt.instances.model_shape import Experts, ModelShape
+from parabolt.instances.specs import Cluster, Workload
 
 TEXT = (resources.files("parabolt.instances") / "catalogue" / "pco32.toml").read_text()
 
@@ -76,3 +78,42 @@ def test_a_bad_file_gives_one_clear_error(old, new, message):
     assert old in TEXT
     with pytest.raises(InstanceError, match=message):
         parse_instance(TEXT.replace(old, new), origin="x.toml")
+
+
+MOE = """
+name = "moe"
+[model]
+n_layers = 4
+n_heads = 8
+hidden_size = 512
+ffn_size = 1024
+[model.experts]
+n_experts = 16
+n_active = 2
+ffn_size = 256
+[cluster]
+n_gpus = 8
+n_hosts = 1
+memory_gib = 80
+[workload]
+sequence_length = 4096
+batch_size = 64
+[knobs]
+bucket = [256]
+"""
+
+
+def test_experts_are_a_table_of_the_model():
+    instance = parse_instance(MOE, origin="x")
+    assert instance.model.experts == Experts(16, 2, 256)
+    with pytest.raises(
+        InstanceError, match=r"x: \[model.experts\]: expected keys among .* \['n'\]"
+    ):
+        parse_instance(MOE.replace("n_active", "n = 1\nn_active"), origin="x")
+    with pytest.raises(InstanceError, match=r"\[model.experts\] n_active: expected at most the 16"):
+        parse_instance(MOE.replace("n_active = 2", "n_active = 17"), origin="x")
+
+
+def test_what_the_cost_model_does_not_describe_it_refuses():
+    with pytest.raises(InstanceError, match="experts: the cost model does not describe them yet"):
+        CostModel(parse_instance(MOE, origin="x"))

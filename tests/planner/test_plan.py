@@ -4,8 +4,9 @@ import pytest
 
 from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import InstanceError, OptionError, TableError, UnknownNameError
+from parabolt.instances.model_shape import ModelShape
 from parabolt.instances.models import load_model
-from parabolt.instances.specs import ModelShape, Workload
+from parabolt.instances.specs import Workload
 from parabolt.planner.plan import make_plan
 from parabolt.planner.request import parse_cluster, plan_instance, plan_rules
 from parabolt.planner.trials_file import read_trials

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from parabolt.errors import InstanceError
 from parabolt.instances.hardware import Hardware
 
 if TYPE_CHECKING:
-    from parabolt.instances.specs import Instance, ModelShape
+    from parabolt.instances.model_shape import ModelShape
+    from parabolt.instances.specs import Instance
 
 #: Vocabulary where a model doesn't state one; about that of recent models (32 000 to 200 000).
 _ASSUMED_VOCABULARY = 128_000
@@ -75,10 +77,14 @@ class ResolvedInstance:
 
         Raises:
             UnknownNameError: If the instance names a GPU that the catalogue doesn't have.
+            InstanceError: If the model has a part that no term describes.
         """
         model, cluster, work = instance.model, instance.cluster, instance.workload
+        _refuse_undescribed(model)
         hardware = Hardware.of(cluster)
         assumptions = list(hardware.assumptions)
+        if model.window is not None and model.window < work.sequence_length:
+            assumptions.append(f"windows of {model.window} tokens counted as full attention")
         if model.vocabulary is None:
             assumptions.append(f"vocabulary not stated, {_ASSUMED_VOCABULARY}")
         micro_batch = work.micro_batch_size
@@ -122,14 +128,7 @@ class ResolvedInstance:
         return 3.0 if self.recomputation == "none" else 4.0
 
 
-def n_parameters(model: ModelShape) -> int:
-    """Parameters of a model: layers and embeddings, norms left out.
-
-    A vocabulary that isn't stated counts as assumed, with 128 000 entries.
-    """
-    gates = 3 if model.is_gated else 2
-    layer = model.hidden_size * (2 * model.query_size + 2 * model.kv_size + gates * model.ffn_size)
-    tables = 1 if model.is_tied else 2
-    return model.n_layers * layer + tables * model.hidden_size * (
-        model.vocabulary or _ASSUMED_VOCABULARY
-    )
+def _refuse_undescribed(model: ModelShape) -> None:
+    for part in ("experts", "latent_attention", "n_mtp_layers"):
+        if getattr(model, part):
+            raise InstanceError(f"{part}: the cost model does not describe them yet")

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from parabolt.frameworks.log_format import Record
     from parabolt.frameworks.log_line import LogLine
-    from parabolt.instances.specs import Instance, ModelShape, Workload
+    from parabolt.instances.model_shape import ModelShape
+    from parabolt.instances.specs import Instance, Workload
     from parabolt.space.configuration import Configuration
     from parabolt.space.rules import Rule
 

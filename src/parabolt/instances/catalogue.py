@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import InstanceError, UnknownNameError
-from parabolt.instances.specs import Cluster, Instance, ModelShape, PeakMemColumn, Workload
+from parabolt.instances.model_shape import MODEL_PARTS, ModelShape
+from parabolt.instances.specs import Cluster, Instance, PeakMemColumn, Workload
 from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
@@ -95,6 +96,13 @@ def _section(table: Any, key: str, of: type) -> Any:
     known = fields(of)
     required = {field.name for field in known if field.default is MISSING}
     _expect_keys(f"[{key}]", table, required, {field.name for field in known})
+    if of is ModelShape:
+        parts = {
+            part: _section(table[part], f"{key}.{part}", kind)
+            for part, kind in MODEL_PARTS.items()
+            if part in table
+        }
+        table = {**table, **parts}
     try:
         return of(**table)
     except InstanceError as error:

@@ -1,4 +1,4 @@
-"""What a benchmark instance is: a model shape, a cluster and a workload, as frozen values."""
+"""What an instance is: a model shape, a cluster and a workload, as frozen values."""
 
 from __future__ import annotations
 
@@ -7,69 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from parabolt.errors import InstanceError
+from parabolt.instances.validation import is_number, require_bools, require_positive_ints, stated
 from parabolt.space import rules
 from parabolt.space.encoding import Encoding
 from parabolt.space.knobs import KNOBS, ZERO_STAGES
 
 if TYPE_CHECKING:
+    from parabolt.instances.model_shape import ModelShape
     from parabolt.space.configuration import Configuration
     from parabolt.space.rules import Rule
-
-
-@dataclass(frozen=True)
-class ModelShape:
-    """Shape of a decoder-only transformer.
-
-    The optional fields matter to the cost model only; None stands for "not stated".
-
-    Attributes:
-        n_layers: Transformer layers.
-        n_heads: Attention heads.
-        hidden_size: Width of the residual stream.
-        ffn_size: Inner width of the feed-forward block.
-        n_kv_heads: Key-value heads; None for one per attention head.
-        head_size: Width of a head; None for hidden_size / n_heads.
-        vocabulary: Entries of the embedding table.
-        is_gated: Whether the feed-forward block has a gate (three matrices), as in SwiGLU.
-        is_tied: Whether the output projection is the embedding table.
-
-    Raises:
-        InstanceError: For a size that cannot be, or heads that don't divide.
-    """
-
-    n_layers: int
-    n_heads: int
-    hidden_size: int
-    ffn_size: int
-    n_kv_heads: int | None = None
-    head_size: int | None = None
-    vocabulary: int | None = None
-    is_gated: bool = True
-    is_tied: bool = False
-
-    def __post_init__(self) -> None:
-        _require_positive_ints(self, "n_layers", "n_heads", "hidden_size", "ffn_size")
-        _require_positive_ints(self, *_stated(self, "n_kv_heads", "head_size", "vocabulary"))
-        _require_bools(self, "is_gated", "is_tied")
-        if self.head_size is None and self.hidden_size % self.n_heads:
-            raise InstanceError(
-                f"n_heads: expected a divisor of hidden_size {self.hidden_size}, got "
-                f"{self.n_heads}; try stating head_size"
-            )
-        if self.n_kv_heads is not None and self.n_heads % self.n_kv_heads:
-            raise InstanceError(
-                f"n_kv_heads: expected a divisor of the {self.n_heads} heads, got {self.n_kv_heads}"
-            )
-
-    @property
-    def query_size(self) -> int:
-        """Width of all queries: heads x head size."""
-        return self.n_heads * (self.head_size or self.hidden_size // self.n_heads)
-
-    @property
-    def kv_size(self) -> int:
-        """Width of all keys, which is that of all values."""
-        return self.query_size // self.n_heads * (self.n_kv_heads or self.n_heads)
 
 
 @dataclass(frozen=True)
@@ -107,11 +53,11 @@ class Cluster:
     inter_host_latency_us: float | None = None
 
     def __post_init__(self) -> None:
-        _require_positive_ints(self, "n_gpus", "n_hosts")
+        require_positive_ints(self, "n_gpus", "n_hosts")
         optional = [f.name for f in fields(self) if f.name.endswith(("_s", "_us", "tflops"))]
-        for name in ["memory_gib", *_stated(self, *optional)]:
+        for name in ["memory_gib", *stated(self, *optional)]:
             number = getattr(self, name)
-            if not _is_number(number) or not 0 < number < float("inf"):
+            if not is_number(number) or not 0 < number < float("inf"):
                 raise InstanceError(f"{name}: expected a positive number, got {number!r}")
         if self.gpu is not None and not isinstance(self.gpu, str):
             raise InstanceError(f"gpu: expected a name, got {self.gpu!r}")
@@ -152,7 +98,7 @@ class PeakMemColumn:
     def __post_init__(self) -> None:
         if not isinstance(self.unit, str) or not self.unit:
             raise InstanceError(f"unit: expected a text, got {self.unit!r}")
-        if not _is_number(self.capacity) or not 0 < self.capacity < float("inf"):
+        if not is_number(self.capacity) or not 0 < self.capacity < float("inf"):
             raise InstanceError(f"capacity: expected a positive number, got {self.capacity!r}")
 
 
@@ -195,9 +141,9 @@ class Workload:
     def __post_init__(self) -> None:
         required = ("sequence_length", "batch_size")
         bytes_ = ("optimizer_state_bytes", "gradient_bytes", "weight_bytes")
-        optional = _stated(self, "tokens_per_iteration", "micro_batch_size")
-        _require_positive_ints(self, *required, *bytes_, *optional)
-        _require_bools(self, "is_attention_fused", "is_optimizer_sharded")
+        optional = stated(self, "tokens_per_iteration", "micro_batch_size")
+        require_positive_ints(self, *required, *bytes_, *optional)
+        require_bools(self, "is_attention_fused", "is_optimizer_sharded")
         if self.recomputation not in RECOMPUTATIONS:
             raise InstanceError(
                 f"recomputation: expected one of {', '.join(RECOMPUTATIONS)}, "
@@ -294,24 +240,3 @@ def _check_levels(instance: str, knob: str, sizes: tuple[int, ...]) -> None:
         raise InstanceError(
             f"{instance}, levels of {knob}: expected ascending sizes {scale}, got {list(sizes)}"
         )
-
-
-def _require_positive_ints(value: object, *names: str) -> None:
-    for name in names:
-        number = getattr(value, name)
-        if type(number) is not int or number <= 0:
-            raise InstanceError(f"{name}: expected a positive whole number, got {number!r}")
-
-
-def _require_bools(value: object, *names: str) -> None:
-    for name in names:
-        if type(flag := getattr(value, name)) is not bool:
-            raise InstanceError(f"{name}: expected true or false, got {flag!r}")
-
-
-def _stated(value: object, *names: str) -> list[str]:
-    return [name for name in names if getattr(value, name) is not None]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

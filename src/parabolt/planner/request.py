@@ -17,7 +17,7 @@ from parabolt.instances.specs import Cluster, Instance, Workload
 from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
-    from parabolt.instances.specs import ModelShape
+    from parabolt.instances.model_shape import ModelShape
 
 _CLUSTER = re.compile(r"(\d+)\s*x\s*(\d+)\s+(\S+)")
 _MAX_PP, _MAX_CP = 64, 64
