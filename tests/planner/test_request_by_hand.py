@@ -1,0 +1,126 @@
+"""What a plan is made over, and from, against figures worked by hand."""
+
+import itertools
+import math
+
+import pytest
+
+from parabolt.instances.hardware import load_gpu
+from parabolt.instances.specs import Cluster, ModelShape, Workload
+from parabolt.outcome import Source, Status
+from parabolt.planner.plan import make_plan
+from parabolt.planner.request import n_micro_batches, parse_cluster, plan_instance, plan_rules
+from parabolt.planner.trials_file import read_trials
+from parabolt.space.configuration import Configuration
+from parabolt.space.knobs import KNOBS
+from parabolt.space.lattice import enumerate_lattice
+
+#: 24 layers, 12 query heads, 3 key-value heads.
+MODEL = ModelShape(24, 12, 1536, 4096, n_kv_heads=3, vocabulary=32_000)
+#: 48 sequences of 96 tokens, in micro-batches of 3 sequences.
+WORK = Workload(96, 48, micro_batch_size=3)
+
+
+def test_a_cluster_in_words():
+    cluster = parse_cluster(" 16 x 4  H100-96GB ")
+    assert (cluster.n_gpus, cluster.n_hosts, cluster.gpus_per_host) == (64, 16, 4)
+    assert (cluster.gpu, cluster.memory_gib) == ("h100-96gb", load_gpu("h100-96gb").memory_gib)
+
+
+def test_sizes_that_are_planned_over():
+    levels = dict(plan_instance(MODEL, Cluster(16, 4, 80), WORK).levels)
+    assert levels == {
+        "dp": (1, 2, 4, 8, 16),
+        "tp": (1, 2, 4),
+        "pp": (1, 2, 4, 8, 16),
+        "cp": (1, 2, 4, 8, 16),
+        "sp": (1, 2, 4),
+        "bucket": (64, 128, 256, 512),
+        "zero": (0, 2, 3),
+        "chunks": (1, 2, 4, 8),
+        "grad_accum": (1,),
+    }
+    large = dict(plan_instance(MODEL, Cluster(1024, 128, 80), WORK).levels)
+    assert (large["tp"][-1], large["pp"][-1], large["cp"][-1]) == (8, 16, 64)
+    deep = ModelShape(128, 12, 1536, 4096)
+    assert dict(plan_instance(deep, Cluster(1024, 128, 80), WORK).levels)["pp"][-1] == 64
+
+
+def test_the_lattice_of_a_plan_against_brute_force():
+    """Every rule written down a second time, over all combinations of sizes."""
+    instance = plan_instance(MODEL, Cluster(16, 8, 80), WORK)
+    expected = set()
+    for sizes in itertools.product(*(levels for _, levels in instance.levels)):
+        c = Configuration(**dict(zip(KNOBS, sizes, strict=True)))
+        if c.dp * c.tp * c.pp * c.cp != 16 or c.tp > 8:
+            continue
+        if c.sp not in (1, c.tp) or 12 % c.tp or (3 % c.tp and c.tp % 3):
+            continue
+        if (c.zero and c.pp > 1) or (c.chunks > 1 and c.pp == 1):
+            continue
+        if 24 % (c.pp * c.chunks) or 48 % (c.dp * 3) or (c.cp > 1 and 96 % (2 * c.cp)):
+            continue
+        if c.chunks > 1 and 48 // (3 * c.dp) % c.pp:
+            continue
+        if c.zero == 0 and c.bucket != 256:
+            continue
+        expected.add(sizes)
+    found = enumerate_lattice(dict(instance.levels), plan_rules(instance))
+    assert {tuple(map(int, row)) for row in found} == expected
+    assert len(found) == len(expected) > 30
+    assert make_plan(instance).n_candidates == len(expected)
+
+
+def test_micro_batches_of_a_replica():
+    assert [n_micro_batches(WORK, dp) for dp in (1, 2, 16)] == [16, 8, 1]
+    assert n_micro_batches(Workload(96, 48), 4) == 12
+
+
+def test_trials_of_a_file(tmp_path):
+    instance = plan_instance(MODEL, Cluster(16, 8, 80), WORK)
+    path = tmp_path / "trials.csv"
+    path.write_text(
+        "\ufeffdp,cp,zero,bucket,status,throughput,step_time_s,peak_memory_gib\n"
+        "16,,2,64,ok,,0.25,60\n"
+        "8,2,,256,ok,5,0.25,\n"
+        "16,,3,128,oom,,,\n"
+        "16,,3,512,crashed,,,\n",
+        encoding="utf-8",
+    )
+    trials = read_trials(path, instance)
+    assert trials.configurations == [
+        Configuration(dp=16, bucket=64, zero=2),
+        Configuration(dp=8, cp=2, bucket=256),
+        Configuration(dp=16, bucket=128, zero=3),
+        Configuration(dp=16, bucket=512, zero=3),
+    ]
+    timed, sparse, oom, crashed = trials.outcomes
+    assert (timed.throughput, timed.peak_memory_gib) == (4.0, 60.0)
+    assert timed.memory_margin == -0.25
+    assert (timed.throughput_source, timed.memory_source) == (Source.MEASURED, Source.MEASURED)
+    assert sparse.throughput == 5.0
+    assert math.isnan(sparse.peak_memory_gib)
+    assert sparse.memory_source == Source.NONE
+    assert (oom.status, crashed.status) == (Status.OOM, Status.CRASHED)
+
+
+def test_a_plan_keeps_to_the_risk():
+    """Among all that fit, entries are the fastest whose risk is low enough."""
+    instance = plan_instance(MODEL, Cluster(16, 8, 3), WORK)
+    bold, careful = make_plan(instance, max_risk=1.0), make_plan(instance, max_risk=0.4)
+    assert bold.entries[0].p_oom > 0.4
+    assert careful.entries[0].p_oom <= 0.4
+    assert careful.entries[0].configuration == next(
+        entry.configuration for entry in bold.entries if entry.p_oom <= 0.4
+    )
+    assert 0 < bold.n_fitting < bold.n_candidates
+    assert all(entry.peak_memory_gib <= 3 for entry in bold.entries)
+    one = make_plan(instance, n_best=1, max_risk=1.0)
+    assert [e.configuration for e in one.entries] == [bold.entries[0].configuration]
+    entry = one.as_dict()["entries"][0]
+    assert entry["throughput_interval_90"] == [one.entries[0].throughput_low,
+                                               one.entries[0].throughput_high]  # fmt: skip
+    assert entry["tokens_per_s"] == pytest.approx(48 * 96 * entry["throughput"])
+    assert [launch["framework"] for launch in entry["launches"]] == [
+        launch.framework for launch in one.entries[0].launches
+    ]
