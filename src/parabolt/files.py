@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from parabolt.errors import StoreError
+from parabolt.errors import ParaboltError, StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 #: Ending of a file that is being written; one that is left over was never finished.
@@ -24,20 +26,35 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         StoreError: If it can't be written.
     """
+    with unfinished(path) as file:
+        file.write_bytes(content)
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """A new file beside `path` that takes its place, on the disk, when the block ends well.
+
+    If the block raises, or deletes the file, what stood at `path` before stays. A link at `path` is
+    replaced and not followed. Folders are made as needed.
+
+    Raises:
+        StoreError: If it can't be written; an `OSError` of the block becomes one, too.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Nobody else writes under this name: neither another process nor another host.
-        unfinished = path.parent / f".{secrets.token_hex(8)}{UNFINISHED}"
+        file = path.parent / f".{secrets.token_hex(8)}{UNFINISHED}"
+        file.touch(exist_ok=False)
         try:
-            with unfinished.open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        except OSError:
-            unfinished.unlink(missing_ok=True)
-            raise
-        _sync_folder(path.parent)
+            yield file
+            if file.exists():
+                _sync(file)
+                file.replace(path)
+        finally:
+            file.unlink(missing_ok=True)
+        _sync(path.parent)
+    except ParaboltError:
+        raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreError(
@@ -47,8 +64,8 @@ def write_whole(path: Path, content: bytes) -> None:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
     finally:

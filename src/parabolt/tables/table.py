@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from parabolt.errors import OptionError, TableError
+from parabolt.errors import TableError
+from parabolt.files import unfinished
 from parabolt.instances.search_space import SearchSpace
 from parabolt.outcome import OK, OOM, OOM_MARGIN, SOURCES, Outcomes, Source
 from parabolt.tables.checks.validation import validate
@@ -67,20 +68,20 @@ class Table:
 
         Raises:
             TableError: If a column that the schema doesn't know holds lists or the like.
-            OptionError: If the file can't be written.
+            StoreError: If the file can't be written.
         """
-        with _writing(path):
+        with _writing(path) as file:
             # One chunk: before Arrow 24 an empty one repeats what was written before (GH-36889).
-            pyarrow.csv.write_csv(self.data.combine_chunks(), path)
+            pyarrow.csv.write_csv(self.data.combine_chunks(), file)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Writes the columns unchanged, with the version in the file's metadata.
 
         Raises:
-            OptionError: If the file can't be written.
+            StoreError: If the file can't be written.
         """
-        with _writing(path):
-            pq.write_table(self.data.replace_schema_metadata({VERSION_KEY: self.version}), path)
+        with _writing(path) as file:
+            pq.write_table(self.data.replace_schema_metadata({VERSION_KEY: self.version}), file)
 
     def __len__(self) -> int:
         return len(self.space)
@@ -153,10 +154,9 @@ def _restore(data: pa.Table, instance: Instance, version: str) -> Table:
 
 
 @contextmanager
-def _writing(path: str | os.PathLike[str]) -> Iterator[None]:
+def _writing(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
-        yield
-    except OSError as error:
-        raise OptionError(f"cannot write {path}: {error}") from error
+        with unfinished(Path(path)) as file:
+            yield file
     except pa.ArrowException as error:
         raise TableError(f"cannot write the table to {path}: {error}") from error

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from parabolt.errors import OptionError
+from parabolt.errors import LockedError, OptionError, StoreError
+from parabolt.files import unfinished
+from parabolt.lock import Lock
 from parabolt.tables.checks.verification import verify
 from parabolt.tables.publishing.card import Publication, render_card
 from parabolt.tables.reading.reader import VERSION_KEY, open_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from parabolt.instances.specs import Instance
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from parabolt.tables.reading.conversion import Block
 
 DATA_FILE, CARD_FILE, INSTANCE_FILE = "data.parquet", "README.md", "instance.toml"
+_LOCK_FILE = ".lock"
 
 
 def build(
@@ -49,29 +54,46 @@ def build(
         What was checked; if it has findings, nothing was written.
 
     Raises:
-        OptionError: If the directory holds a table already or can't be written.
+        LockedError: If another process is building there.
+        OptionError: If the directory holds a table already.
+        StoreError: If it can't be written.
         TableError: If the export can't be read, or no run of it finished.
     """
     raw = open_table(sweep)
     target = folder / DATA_FILE
-    if target.exists():
-        raise OptionError(f"{target} exists already; try another directory")
-    unfinished = target.with_suffix(".unfinished")
+    with _only_builder(folder):
+        if target.exists():
+            raise OptionError(f"{target} exists already; try another directory")
+        # The table comes to its place last: where it stands, its card and its instance do, too.
+        with (
+            unfinished(target) as data,
+            unfinished(folder / CARD_FILE) as card,
+            unfinished(folder / INSTANCE_FILE) as about,
+        ):
+            with _Writer(data, version) as writer:
+                verification = verify(raw, instance, keep=writer.write)
+            if verification.findings:
+                for file in (data, card, about):
+                    file.unlink()
+                return verification
+            publication = Publication(title, license, sweep.name)
+            text = render_card(verification.facts, instance, verification.columns, publication)
+            card.write_text(text, encoding="utf-8")
+            about.write_text(instance_text, encoding="utf-8")
+    return verification
+
+
+@contextmanager
+def _only_builder(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _Writer(unfinished, version) as writer:
-            verification = verify(raw, instance, keep=writer.write)
-        if len(verification.findings) == 0:
-            publication = Publication(title, license, sweep.name)
-            card = render_card(verification.facts, instance, verification.columns, publication)
-            (folder / CARD_FILE).write_text(card, encoding="utf-8")
-            (folder / INSTANCE_FILE).write_text(instance_text, encoding="utf-8")
-            unfinished.replace(target)
+        lock = Lock(folder / _LOCK_FILE, of=folder, is_lasting=False)
+    except LockedError:
+        raise
     except OSError as error:
-        raise OptionError(f"cannot write {folder}: {error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return verification
+        raise StoreError(f"cannot write {folder}: {error.strerror or error}") from error
+    with lock:
+        yield
 
 
 class _Writer:

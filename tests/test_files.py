@@ -1,0 +1,102 @@
+"""One writer: whole files under names of their own, links not followed, one builder at a time."""
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from parabolt.errors import LockedError, ParaboltError, StoreError
+from parabolt.files import unfinished, write_whole
+from parabolt.lock import Lock
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_there_whole_or_as_it_was(tmp_path):
+    path = tmp_path / "deep" / "x"
+    write_whole(path, b"old")
+
+    def fail_half_way():
+        with unfinished(path) as file:
+            file.write_bytes(b"half")
+            assert path.read_bytes() == b"old"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_half_way()
+    assert path.read_bytes() == b"old"
+    with unfinished(path) as file:
+        file.unlink()  # given up
+    assert path.read_bytes() == b"old"
+    write_whole(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert names(path.parent) == ["x"]
+
+
+def test_two_writers_of_one_path_have_files_of_their_own(tmp_path):
+    path = tmp_path / "x"
+    with unfinished(path) as one, unfinished(path) as other:
+        assert len({one, other, path}) == 3
+        one.write_bytes(b"one")
+        other.write_bytes(b"other")
+    assert path.read_bytes() == b"one"
+
+
+def test_a_link_is_replaced_and_what_is_behind_it_stays(tmp_path):
+    precious, path = tmp_path / "precious", tmp_path / "x"
+    precious.write_text("precious")
+    path.symlink_to(precious)
+    write_whole(path, b"new")
+    assert (precious.read_text(), path.read_bytes()) == ("precious", b"new")
+    assert not path.is_symlink()
+
+
+def test_errors_are_one_line_and_the_blocks_own_stay_as_they_are(tmp_path):
+    with pytest.raises(StoreError, match=r"^cannot write /proc/parabolt/x: "):
+        write_whole(Path("/proc/parabolt/x"), b"")
+    with pytest.raises(LockedError, match=r"^mine$"), unfinished(tmp_path / "x"):
+        raise LockedError("mine")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "folder", "pipe"])
+def test_a_lock_is_a_file_and_nothing_else(kind, tmp_path):
+    precious, path = tmp_path / "precious", tmp_path / "lock"
+    precious.write_text("precious")
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(precious if kind == "link" else tmp_path / "nothing")
+    with pytest.raises(ParaboltError, match=r"lock: expected a file, got something else; try del"):
+        Lock(path, of=tmp_path)
+    assert precious.read_text() == "precious"
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_temporary_lock_leaves_nothing(tmp_path):
+    path = tmp_path / "lock"
+    with Lock(path, of=tmp_path, is_lasting=False):
+        assert path.exists()
+        with pytest.raises(LockedError, match=f"in use by process {os.getpid()}"):
+            Lock(path, of=tmp_path, is_lasting=False)
+    assert not path.exists()
+    with Lock(path, of=tmp_path):
+        pass
+    assert path.exists()
+
+
+def test_a_lock_on_a_file_that_its_holder_deletes_meanwhile_is_none(tmp_path, monkeypatch):
+    path, flock = tmp_path / "lock", fcntl.flock
+
+    def late_flock(file, how):
+        path.unlink()
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late_flock)
+    with pytest.raises(LockedError, match="was in use until just now; try again"):
+        Lock(path, of=tmp_path)
