@@ -261,12 +261,12 @@ def test_what_bounds_a_configuration():
 def test_an_explanation_in_words():
     found = explained(matmul=3.0, fixed=1.0, launch=0.0004)
     assert found.step_time_s == 4.0004
-    assert found.peak_memory_gb == 2.0 * len(MEMORY_TERMS)
+    assert found.peak_memory_gib == 2.0 * len(MEMORY_TERMS)
     lines = str(found).splitlines()
     assert lines[1:4] == [
         "step time 4.000 s +- 10 %",
         "  matmul                  3.000 s  75.0 %",
         "  fixed                   1.000 s  25.0 %",
     ]
-    assert lines[4] == "peak memory 22.000 GB +- 5 %"
+    assert lines[4] == "peak memory 22.000 GiB +- 5 %"
     assert lines[-2:] == ["P(out of memory) 0.250, bound by compute", "assumed: a guess"]

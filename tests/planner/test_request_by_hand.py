@@ -6,7 +6,8 @@ import math
 import pytest
 
 from parabolt.instances.hardware import load_gpu
-from parabolt.instances.specs import Cluster, ModelShape, Workload
+from parabolt.instances.model_shape import ModelShape
+from parabolt.instances.specs import Cluster, Workload
 from parabolt.outcome import Source, Status
 from parabolt.planner.plan import make_plan
 from parabolt.planner.request import n_micro_batches, parse_cluster, plan_instance, plan_rules
