@@ -35,7 +35,7 @@ def fill(folder: Path) -> None:
     )
     store = RunStore(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    save_manifest(study, problems, folder)
+    save_manifest(study, problems, [key for _, key in study.keys(problems)], folder)
     for problem in problems:
         protocol = Protocol.published(problem.name)
         real = [

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         TableError,
         UnknownNameError,
     )
+    from parabolt.experiments.protocol import Protocol
+    from parabolt.experiments.study_call import run_study
     from parabolt.instances.catalogue import instance_names, load_instance
     from parabolt.instances.model_shape import ModelShape
     from parabolt.instances.search_space import SearchSpace
@@ -70,6 +72,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "costmodel.calibration.calibration": ("Calibration",),
     "costmodel.calibration.evidence": ("Evidence",),
     "costmodel.predictor": ("CostModel",),
+    "experiments.protocol": ("Protocol",),
+    "experiments.study_call": ("run_study",),
     "instances.catalogue": ("instance_names", "load_instance"),
     "instances.search_space": ("SearchSpace",),
     "instances.model_shape": ("ModelShape",),
@@ -114,6 +118,7 @@ __all__ = [
     "Outcomes",
     "ParaboltError",
     "Problem",
+    "Protocol",
     "SearchSpace",
     "SimulatedProblem",
     "SnappedProblem",
@@ -133,6 +138,7 @@ __all__ = [
     "make_plan",
     "optimizer_names",
     "problem_names",
+    "run_study",
 ]
 
 

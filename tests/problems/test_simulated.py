@@ -19,7 +19,8 @@ def problem():
 
 
 def test_everything_is_marked_simulated(problem):
-    assert problem.name == "simulated-pco64"
+    assert problem.name == "simulated:pco64?seed=7"
+    assert problem.instance.name == "simulated-pco64"
     assert problem.version == "simulated"
     ok = problem.table.is_feasible
     outcomes = problem.table.outcomes
@@ -38,10 +39,42 @@ def test_the_seed_decides(problem):
     assert pickle.loads(pickle.dumps(problem)).optimum == problem.optimum
 
 
+def test_a_simulated_machine_has_an_address(problem):
+    assert parabolt.load_problem("simulated:pco64?seed=7") == problem
+    noisy = parabolt.load_problem("simulated:pco16?noise=0.05&seed=3")
+    assert noisy.name == "simulated:pco16?seed=3&noise=0.05"
+    assert (noisy.seed, noisy.effects) == (3, Effects(noise=0.05))
+    assert parabolt.load_problem(noisy.name) == noisy
+    plain = parabolt.load_problem("simulated:pco16?seed=3")
+    assert plain.content_hash != noisy.content_hash
+    assert parabolt.load_problem("simulated:pco16") == SimulatedProblem(
+        parabolt.load_instance("pco16"), seed=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        (
+            "simulated:pco16?sed=3",
+            "each option once and among seed, coefficient_scale, .*got sed=3",
+        ),
+        ("simulated:pco16?seed=3&seed=4", "each option once"),
+        ("simulated:pco16?seed=x", "simulated:pco16.seed=x: invalid literal"),
+        ("simulated:pco16?seed=-1", "seed: expected a whole number >= 0, got -1"),
+        ("simulated:pco16?noise=nan", "noise: expected a number >= 0, got nan"),
+        ("simulated:pco17", "unknown instance 'pco17'"),
+    ],
+)
+def test_addresses_that_cannot_be(address, message):
+    with pytest.raises(parabolt.ParaboltError, match=message):
+        parabolt.load_problem(address)
+
+
 def test_the_table_keeps_the_cards_schema(problem, tmp_path):
     problem.table.to_parquet(tmp_path / "t.parquet")
     again = Table.from_parquet(tmp_path / "t.parquet", problem.instance)
-    assert again.content_hash == problem.content_hash
+    assert again.content_hash == problem.table.content_hash
     real = set(parabolt.load_table("pco64").data.column_names)
     assert real <= set(problem.table.data.column_names)
 

@@ -58,7 +58,7 @@ def bench(
     )
     loaded = load_problems(study)
     final = run_with_progress(study, loaded, out, is_quiet=json)
-    results = read_results([out], only={key for _, key in study.keys(loaded)})
+    results = read_results([out], only=[key for _, key in study.keys(loaded)])
     runs = results.counted()
     try:
         report = str(write_report(runs, out))

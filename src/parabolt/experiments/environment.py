@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ def environment(libraries: Iterable[str] = ()) -> dict[str, str]:
     return found
 
 
+@cache
 def package_version(package: str) -> str:
     """Version of an installed package; empty if it isn't there."""
     try:
@@ -40,6 +42,7 @@ def package_version(package: str) -> str:
         return ""
 
 
+@cache
 def _blas_kernel() -> str:
     try:
         from threadpoolctl import threadpool_info  # type: ignore[import-untyped]  # it has none

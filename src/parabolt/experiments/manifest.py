@@ -16,7 +16,7 @@ from parabolt.files import write_whole
 from parabolt.optimizers.registry import find_optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from parabolt.problems.problem import Problem
@@ -42,13 +42,21 @@ class Manifest:
     environment: dict[str, str]
 
 
-def save_manifest(study: Study, problems: Sequence[Problem], folder: Path) -> None:
+def save_manifest(
+    study: Study, problems: Sequence[Problem], keys: Iterable[RunKey], folder: Path
+) -> None:
     """Writes `study.json`: the study, and what its names stood for.
+
+    Args:
+        study: The study.
+        problems: Its problems, in its order.
+        keys: Keys of its runs.
+        folder: Where to write.
 
     Raises:
         StoreError: If it can't be written.
     """
-    codes = {choice.label: choice.code() for choice in study.optimizers}
+    codes = {key.optimizer: key.code for key in keys}
     about = {
         "format": FORMAT,
         "study": study.as_json(),

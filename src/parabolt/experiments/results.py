@@ -21,7 +21,7 @@ from parabolt.experiments.run import Run
 from parabolt.experiments.store import RunStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
     from pathlib import Path
 
     from parabolt.experiments.run_key import RunKey
@@ -80,7 +80,7 @@ class Board:
         protocol: The protocol.
         optimum: Throughput of the optimum, in iterations/s; NaN where no run says.
         n_gpus: GPUs that a trial occupies; 0 where unknown.
-        groups: Its groups, in order of first appearance.
+        groups: Its groups, in the order in which they were asked for.
     """
 
     label: str
@@ -126,7 +126,7 @@ class Results:
     """Results of one or more stores.
 
     Attributes:
-        boards: What may be compared, in order of first appearance.
+        boards: What may be compared, in the order in which it was asked for.
         notices: What a reader must know besides, in words.
     """
 
@@ -159,7 +159,7 @@ class Results:
         ]
 
 
-def read_results(folders: Sequence[Path], *, only: Collection[RunKey] | None = None) -> Results:
+def read_results(folders: Sequence[Path], *, only: Iterable[RunKey] | None = None) -> Results:
     """The results of stores, read together.
 
     Args:
@@ -180,9 +180,10 @@ def read_results(folders: Sequence[Path], *, only: Collection[RunKey] | None = N
         runs += [store.load(path) for path in store.paths()]
         wanted += manifest.keys if manifest else ()
     if only is not None:
-        runs = [run for run in runs if run.key in only]
-        failed = [failure for failure in failed if failure.key in only]
         wanted = list(only)
+        asked = set(wanted)
+        runs = [run for run in runs if run.key in asked]
+        failed = [failure for failure in failed if failure.key in asked]
     if not runs and not failed:
         raise TableError(f"expected runs in {', '.join(map(str, folders))}, got none")
     return collect(runs, failed, wanted)
@@ -205,7 +206,7 @@ def collect(
         if not have_same_evaluations(first, run):
             contradicting[run.key] = None
     failures = {f.key: f for f in failed if f.key not in finished}
-    keys = dict.fromkeys([*finished, *failures, *wanted])
+    keys = dict.fromkeys([*wanted, *finished, *failures])
     boards: dict[Hashable, dict[Hashable, list[RunKey]]] = defaultdict(lambda: defaultdict(list))
     for key in keys:
         boards[_board_of(key)][_group_of(key)].append(key)

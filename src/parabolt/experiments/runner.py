@@ -63,7 +63,7 @@ def run_study(
         LockedError: If another process is writing there.
         StoreError: If the directory can't be written.
     """
-    wanted = study.keys(problems)
+    wanted = [key for _, key in study.keys(problems)]
     _check(study, problems)
     with lock_store(folder):
         return _run(study, problems, wanted, folder, executor, observe or (lambda _: None))
@@ -105,7 +105,7 @@ class _Task:
 def _run(
     study: Study,
     problems: Sequence[Problem],
-    wanted: Sequence[tuple[Problem, RunKey]],
+    wanted: Sequence[RunKey],
     folder: Path,
     executor: Executor | None,
     observe: Callable[[StudyProgress], None],
@@ -114,8 +114,8 @@ def _run(
     store.clean()
     notices = _set_aside_damaged(store)
     _check_versions(folder)
-    tasks = _missing(study, problems, [key for _, key in wanted], store)
-    save_manifest(study, problems, folder)
+    tasks = _missing(study, problems, wanted, store)
+    save_manifest(study, problems, wanted, folder)
     engine = executor or make_executor(study.executor)
     meter = ProgressMeter(
         folder, len(wanted), len(wanted) - len(tasks), engine.n_workers, tuple(notices)
@@ -125,7 +125,7 @@ def _run(
     protocol = study.protocol_of(problems[0].name)
     limits = Limits(protocol.run_time_limit_s, protocol.run_memory_limit_gib)
     compute = partial(_execute, list(problems), [choice.source for choice in study.optimizers])
-    names = problem_labels([key for _, key in wanted])
+    names = problem_labels(wanted)
     items = [replace(task, shorter=None) for task in tasks]
     for result in engine.map(compute, items, limits) if tasks else ():
         task = tasks[result.index]
@@ -141,7 +141,7 @@ def _run(
             meter.finished(result.value, name, n_attempts=result.n_attempts)
         meter.write()
         observe(meter.read())
-    return _end(store, [key for _, key in wanted], meter)
+    return _end(store, wanted, meter)
 
 
 def _end(store: RunStore, wanted: Sequence[RunKey], meter: ProgressMeter) -> StudyProgress:

@@ -14,6 +14,9 @@ from parabolt.tables.sources import EMBEDDED, is_name, load_table
 if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
 
+#: What the address of a simulated machine starts with.
+SIMULATED = "simulated:"
+
 
 def problem_names() -> tuple[str, ...]:
     """Names of the problems whose tables are embedded."""
@@ -29,7 +32,8 @@ def load_problem(
     """The problem of a table; for an embedded one the same object each time.
 
     Args:
-        name: `pco32` or `pco64`, or a path or address, as `load_table` takes it.
+        name: `pco32` or `pco64`; a path or address, as `load_table` takes it; or a simulated
+            machine such as `simulated:pco16?seed=3&noise=0.05`, see `SimulatedProblem.at`.
         instance: The instance, where `name` is a path or address and the instance can't be told
             from the table.
         source: Which data a built-in name stands for: `embedded`, or `hub` for the original.
@@ -41,11 +45,15 @@ def load_problem(
     """
     if name in EMBEDDED and source == "embedded" and instance is None:
         return _embedded(os.fspath(name))
+    if os.fspath(name).startswith(SIMULATED):
+        from parabolt.problems.simulated import SimulatedProblem  # scipy and the cost model
+
+        return SimulatedProblem.at(os.fspath(name))
     if name in instance_names() and name not in EMBEDDED and source == "embedded":
         raise UnknownNameError(
             f"{name} is a known instance without an embedded table: expected one of "
             f"{', '.join(EMBEDDED)}; try load_problem({name!r}, source='hub') for the original, or "
-            f"SearchSpace.lattice(load_instance({name!r})) for its configurations"
+            f"{SIMULATED}{name} for a simulated machine"
         )
     if is_name(name) and name not in instance_names():
         raise UnknownNameError.of("problem", os.fspath(name), EMBEDDED)

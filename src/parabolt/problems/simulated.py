@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +14,10 @@ from parabolt.costmodel.calibration.calibration import Calibration
 from parabolt.costmodel.predictor import CostModel
 from parabolt.costmodel.terms.crash import crash_features
 from parabolt.errors import OptionError
+from parabolt.instances.catalogue import load_instance
 from parabolt.instances.search_space import SearchSpace
 from parabolt.outcome import OOM_MARGIN
+from parabolt.problems.registry import SIMULATED
 from parabolt.problems.tabular import TabularProblem
 from parabolt.space.knobs import KNOBS
 from parabolt.tables.schema import context_values
@@ -66,8 +69,8 @@ class Effects:
 class SimulatedProblem(TabularProblem):
     """A problem whose table is drawn from the cost model with hidden coefficients.
 
-    Its name is `simulated-` and the instance's, and every figure has the source `simulated`. The
-    same instance, seed and effects give the same table.
+    Its name is the address that `at` and `load_problem` take, and every figure has the source
+    `simulated`. The same instance, seed and effects give the same table.
 
     Args:
         instance: The instance; its candidates are the whole lattice.
@@ -83,8 +86,59 @@ class SimulatedProblem(TabularProblem):
         if type(seed) is not int or seed < 0:
             raise OptionError(f"seed: expected a whole number >= 0, got {seed!r}")
         named = replace(instance, name=f"simulated-{instance.name.removeprefix('simulated-')}")
-        super().__init__(_draw(named, np.random.default_rng(seed), effects or Effects()))
-        self.seed = seed
+        effects = effects or Effects()
+        super().__init__(_draw(named, np.random.default_rng(seed), effects))
+        self.seed, self.effects = seed, effects
+        self.name = _address(instance, seed, effects)
+        self.content_hash = self._identity_hash()
+
+    @classmethod
+    def at(cls, address: str) -> SimulatedProblem:
+        """The problem at an address such as `simulated:pco16?seed=3&noise=0.05`.
+
+        Args:
+            address: `simulated:` and a built-in instance or the path of a TOML file; then options:
+                `seed` (0 by default) and the fields of `Effects`.
+
+        Raises:
+            OptionError: For an option that isn't known, comes twice or can't be.
+            UnknownNameError: If there is no such instance.
+        """
+        name, _, query = address.removeprefix(SIMULATED).partition("?")
+        given = [pair.partition("=")[::2] for pair in query.split("&") if pair]
+        options = dict(given)
+        known = ("seed", *(field.name for field in fields(Effects)))
+        if len(options) < len(given) or not set(options) <= set(known):
+            raise OptionError(
+                f"{address}: expected {SIMULATED}INSTANCE?OPTION=VALUE&..., each option once and "
+                f"among {', '.join(known)}, got {query}"
+            )
+        try:
+            seed = int(options.pop("seed", "0"))
+            effects = Effects(**{option: float(value) for option, value in options.items()})
+        except ValueError as error:
+            raise OptionError(f"{address}: {error}") from error
+        return cls(load_instance(name), seed=seed, effects=effects)
+
+    def _identity_hash(self) -> str:
+        """Hash of what the table was drawn from, and of two figures that tell another cost model.
+
+        The table's own hash would differ between processors, in the last bits.
+        """
+        drawn_from = (
+            replace(self.instance, name=""), self.seed, self.effects,
+            int(self.table.is_feasible.sum()), f"{self.optimum.value:.6g}",
+        )  # fmt: skip
+        return sha256(repr(drawn_from).encode()).hexdigest()
+
+
+def _address(instance: Instance, seed: int, effects: Effects) -> str:
+    changed = "".join(
+        f"&{field.name}={getattr(effects, field.name)!r}"
+        for field in fields(Effects)
+        if getattr(effects, field.name) != field.default
+    )
+    return f"{SIMULATED}{instance.name.removeprefix('simulated-')}?seed={seed}{changed}"
 
 
 def _draw(instance: Instance, rng: np.random.Generator, effects: Effects) -> Table:
