@@ -243,3 +243,69 @@ with open(os.environ["PARABOLT_REPORT"], "w") as file:
     longer = run(11 + len(crashed))
     assert len(longer.told) == 11 + len(crashed)
     assert not any("would not ask" in event for event in events)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"step": 0, "seconds": 1' + "0" * 400 + "}", "line 1: expected a whole step and its sec"),
+        ('{"step": 0, "seconds": 1' + "0" * 5000 + "}", "line 1: expected JSON"),
+        ("[" * 100_000, "line 1: expected JSON"),
+        ('{"step": 0, "seconds": 1e-320}', "too few steps"),
+        ('{"rank": 0, "peak_memory_gib": 1e400}', "expected a positive peak memory, got inf"),
+    ],
+)
+def test_no_line_of_a_report_ends_the_search(make_spec, tmp_path, line, reason):
+    code = f"import os\nopen(os.environ['PARABOLT_REPORT'], 'a').write({line!r} + chr(10))\n"
+    sections = (
+        "[trial]\nwarmup_steps = 0\ntimed_steps = 3\nretries = 0\n"
+        "[budget]\ntrials = 1\n[optimizer]\nname = 'random'\n"
+    )
+    spec = make_spec("{configuration}", code=code, sections=sections)
+    with pytest.raises(LaunchError, match="the last 5 configurations crashed") as caught:
+        tune(spec, tmp_path / "out")
+    assert reason in str(caught.value)
+
+
+def test_step_times_that_cannot_be(make_spec, tmp_path):
+    line = '{"step": %d, "seconds": 1e-320}\n'
+    code = (
+        "import os\nfile = open(os.environ['PARABOLT_REPORT'], 'a')\n"
+        f"for step in range(4): file.write({line!r} % step)\n"
+    )
+    attempt = AttemptRunner(make_spec("{configuration}", code=code), LocalLauncher()).run(
+        Configuration(dp=16, bucket=64), tmp_path / "a"
+    )
+    assert attempt.verdict.status is Status.CRASHED
+    assert "step times of 9.99989e-321 to 9.99989e-321 s cannot be" in attempt.verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("log_format", "line"),
+    [
+        ("report", '{"rank": 2, "peak_memory_gib": 83.5}'),
+        ("torchtitan", "step: 4  loss: 9.1  memory: 83.5GiB(50%)  tps: 1,000"),
+    ],
+)
+def test_a_peak_above_the_capacity_is_refused_with_its_line(make_spec, tmp_path, log_format, line):
+    """pco16 has GPUs of 80 GiB; a program that reports another unit would publish nonsense."""
+    code = r"""
+import os
+file = open(os.environ["PARABOLT_REPORT"], "a")
+for step in range(4):
+    file.write('{"step": %d, "seconds": 1}\n' % step)
+    print(f"step: {step + 1}  loss: 9.1  memory: {80 + step}.5GiB(50%)  tps: 1,000")
+file.write('{"rank": 2, "peak_memory_gib": 83.5}\n')
+"""
+    sections = f"[trial]\nwarmup_steps = 1\ntimed_steps = 3\nlog_format = '{log_format}'\n"
+    spec = make_spec("{configuration}", code=code, sections=sections)
+    attempt = AttemptRunner(spec, LocalLauncher()).run(
+        Configuration(dp=16, bucket=64), tmp_path / "a"
+    )
+    rank = 2 if log_format == "report" else 0
+    assert attempt.verdict.status is Status.CRASHED
+    assert attempt.verdict.reason == (
+        f"rank {rank}: a peak of 83.5 GiB in a GPU of 80 GiB cannot be; try [trial] memory_gib, "
+        f"or the unit, of the line {line!r}"
+    )
+    assert attempt.statistics is None

@@ -1,36 +1,26 @@
-"""The live view of `tune` and `sweep`, and what they print at the end."""
+"""What `tune` and `sweep` show while they run: a live view, or lines in a pipe."""
 
 from __future__ import annotations
 
-import shlex
-import signal
+from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from parabolt.cli.output import bold
-from parabolt.trials.spec.template import TRIAL_FIELDS
+from parabolt.cli.interrupts import interrupted_by_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import FrameType
 
     from rich.console import Console, RenderableType
 
     from parabolt.trials.records import Trial, TrialHistory
     from parabolt.trials.session import SessionState
     from parabolt.trials.spec.spec import Spec
-
-#: The `--retry-crashed` option of both commands.
-RetryCrashed = Annotated[
-    bool,
-    typer.Option("--retry-crashed", help="Run trials again that ended as crashed or node."),
-]
 
 #: Trials and messages that are shown at once.
 _N_TRIALS, _N_MESSAGES = 12, 4
@@ -40,97 +30,44 @@ _N_TRIALS, _N_MESSAGES = 12, 4
 def watching(
     screen: Console, spec: Spec, n_trials: int | None, *, is_quiet: bool
 ) -> Iterator[Callable[[SessionState], None]]:
-    """An observer that draws on a terminal, prints events into a pipe, or says nothing.
-
-    SIGTERM ends the run as Ctrl-C does: what runs is ended first.
-    """
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
+    """An observer that draws on a terminal, prints lines into a pipe, or says nothing."""
+    with interrupted_by_signals():
         if is_quiet:
             yield _ignore
         elif not screen.is_terminal:
-            yield lambda state: _print_event(screen, state)
+            yield lambda state: _print_event(screen, spec, n_trials, state)
         else:
             messages: list[str] = []
             with Live(console=screen, refresh_per_second=4) as live:
                 yield lambda state: _draw(live, spec, n_trials, messages, state)
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
-def print_result(screen: Console, spec: Spec, history: TrialHistory) -> None:
-    """Prints what was found, its launch command, and what it rests on."""
-    best, n_gpus = history.incumbent, spec.instance.cluster.n_gpus
-    counts = ", ".join(f"{n} {status}" for status, n in sorted(_counts(history).items()))
-    hours = history.wall_time_s * n_gpus / 3600.0
-    if best is None:
-        screen.print(f"no configuration finished: {counts or 'no trials'}")
-        return
-    screen.print("best:", bold(best.configuration))
-    screen.print(f"      {_measured(best, spec)}")
-    screen.print(f"      from trial {best.number}, whose files are in {best.folder}")
-    command = shlex.join(_launch_arguments(spec, best))
-    screen.print(f"launch command: {command}", soft_wrap=True)
-    screen.print(
-        f"evidence: {len(history.told)} trials ({counts}); {hours:.3f} GPU-hours spent, about "
-        f"{history.saved_s * n_gpus / 3600.0:.3f} saved by early termination"
-    )
+def counts_by_status(history: TrialHistory) -> str:
+    """How many trials ended how, such as `9 ok, 2 oom`; empty where none has ended."""
+    counts = Counter(str(trial.outcome.status) for trial in history.told)
+    return ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
 
 
-def result_as_json(spec: Spec, history: TrialHistory) -> dict[str, Any]:
-    """The same for scripts."""
-    best, n_gpus = history.incumbent, spec.instance.cluster.n_gpus
-    return {
-        "instance": spec.instance.name,
-        "best": None if best is None else _trial_as_json(best),
-        "launch_command": None if best is None else _launch_arguments(spec, best),
-        "gpu_hours_spent": history.wall_time_s * n_gpus / 3600.0,
-        "gpu_hours_saved_estimate": history.saved_s * n_gpus / 3600.0,
-        "trials": [_trial_as_json(trial) for trial in history.told],
-    }
-
-
-def _launch_arguments(spec: Spec, trial: Trial) -> list[str]:
-    """The command of a configuration; what belongs to one trial alone keeps its field's name."""
-    own = {name: f"{{{name}}}" for name in TRIAL_FIELDS}
-    return list(spec.arguments(trial.configuration, own))
-
-
-def _trial_as_json(trial: Trial) -> dict[str, Any]:
-    return {
-        "trial": trial.number,
-        "configuration": trial.configuration.as_dict(),
-        **trial.outcome.to_record(),
-        "reason": trial.reason,
-        "n_attempts": trial.n_launched,
-        "folder": trial.folder,
-        "statistics": trial.statistics,
-    }
-
-
-def _measured(trial: Trial, spec: Spec) -> str:
-    outcome, statistics = trial.outcome, trial.statistics or {}
-    n, spread = len(statistics["step_times_s"]), statistics["throughput_std"]
-    spread_text = "" if spread is None else f" +- {spread:.4g} (std over {n} steps)"
-    memory = (
-        f"{outcome.peak_memory_gib:.4g} of {spec.memory_gib:g} GiB"
-        if outcome.peak_memory_gib > 0.0
-        else "memory not reported"
-    )
-    return f"{outcome.throughput:.5g}{spread_text} iterations/s, {memory}, measured"
-
-
-def _counts(history: TrialHistory) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for trial in history.told:
-        status = str(trial.outcome.status)
-        counts[status] = counts.get(status, 0) + 1
-    return counts
-
-
-def _print_event(screen: Console, state: SessionState) -> None:
+def _print_event(screen: Console, spec: Spec, n_trials: int | None, state: SessionState) -> None:
     if state.message:
         screen.print(state.message, soft_wrap=True)
+    if state.ended is not None:
+        figures = f"{_figures(state.ended)}; {_status(spec, n_trials, state)}"
+        screen.print(f"  {figures}", soft_wrap=True)
+
+
+def _figures(trial: Trial) -> str:
+    """What a trial that has ended measured and cost."""
+    outcome, figures = trial.outcome, []
+    if outcome.status.is_timed:
+        figures.append(f"{outcome.throughput:.4g} iterations/s")
+    if _is_figure(outcome.peak_memory_gib):
+        figures.append(f"{outcome.peak_memory_gib:.3g} GiB")
+    return ", ".join([*figures, f"{trial.wall_time_s:.0f} s"])
+
+
+def _is_figure(value: float) -> bool:
+    return 0.0 < value < float("inf")
 
 
 def _draw(
@@ -141,7 +78,7 @@ def _draw(
         del messages[:-_N_MESSAGES]
     live.update(
         Group(
-            _status_line(spec, n_trials, state),
+            Text(f"{spec.instance.name}: {_status(spec, n_trials, state)}", style="bold"),
             _running_line(spec, state),
             _trials_table(state.history),
             Text("\n".join(messages), style="dim"),
@@ -149,16 +86,16 @@ def _draw(
     )
 
 
-def _status_line(spec: Spec, n_trials: int | None, state: SessionState) -> Text:
+def _status(spec: Spec, n_trials: int | None, state: SessionState) -> str:
+    """How much of the budget is used. Trials that gave no outcome use none of it, and are told."""
     history, n_gpus = state.history, spec.instance.cluster.n_gpus
     spent = (history.wall_time_s + state.running_s) * n_gpus / 3600.0
     saved = history.saved_s * n_gpus / 3600.0
+    n_counted = sum(trial.is_counted for trial in history.told)
+    others = Counter(str(t.outcome.status) for t in history.told if not t.is_counted)
+    said = "".join(f" + {n} {status}" for status, n in sorted(others.items()))
     of = "" if n_trials is None else f" of {n_trials}"
-    return Text(
-        f"{spec.instance.name}: {len(history.told)}{of} trials, {spent:.3f} GPU-hours spent, "
-        f"about {saved:.3f} saved",
-        style="bold",
-    )
+    return f"{n_counted}{of} trials{said}, {spent:.3f} GPU-hours spent, about {saved:.3f} saved"
 
 
 def _running_line(spec: Spec, state: SessionState) -> RenderableType:
@@ -178,30 +115,21 @@ def _running_line(spec: Spec, state: SessionState) -> RenderableType:
 def _trials_table(history: TrialHistory) -> Table:
     best = history.incumbent
     table = Table("trial", "configuration", "status", "iterations/s", "GiB", "s")
-    for trial in history.told[-_N_TRIALS:]:
+    shown = history.told[-_N_TRIALS:]
+    for trial in [*shown, *([best] if best is not None and best not in shown else [])]:
         outcome = trial.outcome
-        style = "bold green" if trial is best else ""
         speed, memory = outcome.throughput, outcome.peak_memory_gib
         table.add_row(
             str(trial.number),
             str(trial.configuration),
             str(outcome.status),
-            f"{speed:.4g}" if speed > 0.0 else "",
-            f"{memory:.3g}" if memory > 0.0 else "",
+            f"{speed:.4g}" if _is_figure(speed) else "",
+            f"{memory:.3g}" if _is_figure(memory) else "",
             f"{trial.wall_time_s:.0f}",
-            style=style,
+            style="bold green" if trial is best else "",
         )
-    if best is not None and best not in history.told[-_N_TRIALS:]:
-        table.add_row(
-            str(best.number), str(best.configuration), "ok", f"{best.outcome.throughput:.4g}",
-            "", "", style="bold green",
-        )  # fmt: skip
     return table
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def _ignore(_progress: SessionState) -> None:
+def _ignore(_state: SessionState) -> None:
     pass

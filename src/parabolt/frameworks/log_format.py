@@ -127,18 +127,18 @@ class LogFormat:
         for line in log_lines(wanted):
             for record in reader.read(line):
                 own = line.rank if line.rank is not None else rank
-                _add(record, own, into)
+                _add(record, own, into, line.raw)
                 if isinstance(record, StepRecord):
                     restarts.check(record.step, line.source)
         for record in reader.end():
             _add(record, rank, into)
 
 
-def _add(record: Record, rank: int, into: Measurements) -> None:
+def _add(record: Record, rank: int, into: Measurements, line: str = "") -> None:
     if isinstance(record, StepRecord):
         into.add_mean(record.step, record.seconds, record.n_steps)
     elif 0.0 < record.gib < float("inf"):
-        into.add_memory(rank if record.rank is None else record.rank, record.gib)
+        into.add_memory(rank if record.rank is None else record.rank, record.gib, line)
 
 
 class _Restarts:

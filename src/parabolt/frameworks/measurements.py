@@ -27,11 +27,13 @@ class Measurements:
         step_times_s: Step number to seconds. Of several ranks that report a step the slowest
             counts: the step is over when all are.
         peak_memory_gib: Rank to its largest peak memory so far, in GiB (2^30 bytes).
+        memory_lines: Rank to the line that gave that peak.
     """
 
     is_log: bool = False
     step_times_s: dict[int, float] = field(default_factory=dict)
     peak_memory_gib: dict[int, float] = field(default_factory=dict)
+    memory_lines: dict[int, str] = field(default_factory=dict)
     #: Step number to how many steps its figure is the mean of, where the program says so.
     _n_steps: dict[int, int] = field(default_factory=dict)
     _reported: set[tuple[int, int]] = field(default_factory=set)
@@ -66,8 +68,8 @@ class Measurements:
         if n_steps is not None:
             self._n_steps[step] = n_steps
 
-    def add_memory(self, rank: int, peak_memory_gib: float) -> None:
-        """Records the peak memory of a rank in GiB.
+    def add_memory(self, rank: int, peak_memory_gib: float, line: str = "") -> None:
+        """Records the peak memory of a rank in GiB, and the line that says it.
 
         Raises:
             ReportError: If it isn't a positive number.
@@ -76,7 +78,9 @@ class Measurements:
             raise ReportError(
                 f"rank {rank}: expected a positive peak memory, got {peak_memory_gib}"
             )
-        self.peak_memory_gib[rank] = max(peak_memory_gib, self.peak_memory_gib.get(rank, 0.0))
+        if peak_memory_gib > self.peak_memory_gib.get(rank, 0.0):
+            self.peak_memory_gib[rank] = peak_memory_gib
+            self.memory_lines[rank] = line
 
     def merge(self, other: Measurements) -> None:
         """Takes over what `other` has; where both have a figure the larger one counts."""
@@ -84,7 +88,7 @@ class Measurements:
         for step, seconds in other.step_times_s.items():
             self.add_mean(step, seconds, other._n_steps.get(step))
         for rank, gib in other.peak_memory_gib.items():
-            self.add_memory(rank, gib)
+            self.add_memory(rank, gib, other.memory_lines.get(rank, ""))
 
     @property
     def description(self) -> str:

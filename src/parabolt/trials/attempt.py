@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -49,12 +48,14 @@ class Attempt:
         outcome: The same as an outcome.
         statistics: Statistics; None unless it finished.
         saved_s: Estimated running time that stopping it saved, in seconds.
+        measurements: What was read of its report or logs; None if it didn't start.
     """
 
     verdict: Verdict
     outcome: Outcome
     statistics: Statistics | None = None
     saved_s: float = 0.0
+    measurements: Measurements | None = None
 
 
 class AttemptRunner:
@@ -100,7 +101,7 @@ class AttemptRunner:
         start = time.monotonic()
         try:
             launch = self._prepare(configuration, folder)
-            job = self.launcher.start(launch)
+            job = self._start(launch)
         except (StartError, SpecError) as fault:
             verdict = Verdict(Status.CRASHED, str(fault))
             return Attempt(verdict, _outcome(self.spec, verdict, None, 0.0, ()))
@@ -114,35 +115,19 @@ class AttemptRunner:
         wall_time_s = time.monotonic() - start
         return self._judge(launch, exit_, ended_by, wall_time_s)
 
+    def _start(self, launch: Launch) -> Job:
+        """Starts a command; an interrupt in the middle of it leaves nothing running."""
+        try:
+            return self.launcher.start(launch)
+        except KeyboardInterrupt:
+            self.launcher.end_leftovers(launch.folder)
+            raise
+
     def _prepare(self, configuration: Configuration, folder: Path) -> Launch:
-        spec, log_folder = self.spec, folder / "logs"
-        log_folder.mkdir(parents=True)
-        own = {
-            "trial_dir": folder,
-            "log_dir": log_folder,
-            "report": folder / "report.jsonl",
-            "steps": spec.trial.steps,
-            "warmup_steps": spec.trial.warmup_steps,
-            "timed_steps": spec.trial.timed_steps,
-        }
-        values = spec.values(configuration, own)
-        environment = {
-            **os.environ,
-            **{name: template.fill(values)[0] for name, template in spec.environment},
-            REPORT_VARIABLE: str(folder / "report.jsonl"),
-            LOG_VARIABLE: str(log_folder),
-            TRIAL_VARIABLE: str(folder),
-        }
-        launch = Launch(
-            arguments=spec.arguments(configuration, own),
-            environment=environment,
-            folder=folder,
-            log_folder=log_folder,
-            working_folder=spec.folder / spec.launcher.working_directory,
-            time_limit_s=spec.trial.time_limit_s,
-        )
-        added = {name for name, _ in spec.environment}
-        kept = {k: v for k, v in environment.items() if k in added or k.startswith(_KEPT)}
+        launch = launch_of(self.spec, configuration, folder)
+        launch.log_folder.mkdir(parents=True)
+        added = {name for name, _ in self.spec.environment}
+        kept = {k: v for k, v in launch.environment.items() if k in added or k.startswith(_KEPT)}
         _write_json(folder / "command.json", list(launch.arguments))
         _write_json(folder / "environment.json", dict(sorted(kept.items())))
         return launch
@@ -174,13 +159,9 @@ class AttemptRunner:
         statistics, fault = None, reader.fault
         if fault is None:
             try:
-                statistics = Statistics.of(
-                    reader.measurements, n_warmup=trial.warmup_steps, n_timed=trial.timed_steps
-                )
+                statistics = self._statistics(reader.measurements)
             except ReportError as error:
                 fault = str(error)
-        if self._needs_memory and statistics and not statistics.peak_memory_per_gpu_gib:
-            fault = "no peak memory was reported, and a table needs it"
         steps = reader.timed_steps()
         ending = Ending(
             exit_code=exit_.exit_code,
@@ -199,7 +180,59 @@ class AttemptRunner:
         if verdict.status is not Status.OK:
             statistics = None
         outcome = _outcome(self.spec, verdict, statistics, wall_time_s, steps)
-        return Attempt(verdict, outcome, statistics, saved_s)
+        return Attempt(verdict, outcome, statistics, saved_s, reader.measurements)
+
+    def _statistics(self, measurements: Measurements) -> Statistics:
+        """The statistics of a finished attempt.
+
+        Raises:
+            ReportError: If there is too little, or something that cannot be.
+        """
+        trial = self.spec.trial
+        statistics = Statistics.of(
+            measurements, n_warmup=trial.warmup_steps, n_timed=trial.timed_steps
+        )
+        if self._needs_memory and not statistics.peak_memory_per_gpu_gib:
+            raise ReportError("no peak memory was reported, and a table needs it")
+        for rank, gib in sorted(measurements.peak_memory_gib.items()):
+            if gib > self.spec.memory_gib:
+                raise ReportError(
+                    f"rank {rank}: a peak of {gib:.4g} GiB in a GPU of {self.spec.memory_gib:g} "
+                    f"GiB cannot be; try [trial] memory_gib, or the unit, of the line "
+                    f"{measurements.memory_lines[rank].strip()[:200]!r}"
+                )
+        return statistics
+
+
+def launch_of(spec: Spec, configuration: Configuration, folder: Path) -> Launch:
+    """What is run for a configuration, with its files in `folder` (absolute); nothing is written.
+
+    Raises:
+        SpecError: If the spec's framework can't express the configuration.
+    """
+    log_folder, report = folder / "logs", folder / "report.jsonl"
+    own = {
+        "trial_dir": folder,
+        "log_dir": log_folder,
+        "report": report,
+        "steps": spec.trial.steps,
+        "warmup_steps": spec.trial.warmup_steps,
+        "timed_steps": spec.trial.timed_steps,
+    }
+    values = spec.values(configuration, own)
+    return Launch(
+        arguments=spec.arguments(configuration, own),
+        variables={
+            **{name: template.fill(values)[0] for name, template in spec.environment},
+            REPORT_VARIABLE: str(report),
+            LOG_VARIABLE: str(log_folder),
+            TRIAL_VARIABLE: str(folder),
+        },
+        folder=folder,
+        log_folder=log_folder,
+        working_folder=spec.folder / spec.launcher.working_directory,
+        time_limit_s=spec.trial.time_limit_s,
+    )
 
 
 class _Reader:
@@ -232,6 +265,9 @@ class _Reader:
                 self.measurements = _measurements_of_logs(self._parser, self._spec, self._launch)
         except ReportError as fault:
             self.fault = str(fault)
+        except (ValueError, ArithmeticError, RecursionError) as error:
+            # Whatever a program prints, the search goes on.
+            self.fault = f"unreadable measurements: {type(error).__name__}: {error}"
 
 
 def _measurements_of_logs(parser: LogFormat, spec: Spec, launch: Launch) -> Measurements:

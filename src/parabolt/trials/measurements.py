@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from parabolt.frameworks.measurements import Measurements
 
+#: Seconds of a step that cannot be, and the inverse of those that cannot: ten years.
+_LONGEST_S = 3e8
+
 #: The environment variable that names the report.
 REPORT_VARIABLE = "PARABOLT_REPORT"
 
@@ -57,7 +60,7 @@ class Statistics:
         """The statistics of the first `n_timed` steps after `n_warmup` steps.
 
         Raises:
-            ReportError: If there are fewer steps, or one is missing.
+            ReportError: If there are fewer steps, one is missing, or a time cannot be.
         """
         steps = measurements.timed_steps_s(n_warmup)
         if len(steps) < n_timed:
@@ -66,6 +69,8 @@ class Statistics:
                 f"got {measurements.description}"
             )
         t = np.array(steps[:n_timed])
+        if not 1.0 / _LONGEST_S <= t.min() <= t.max() <= _LONGEST_S:
+            raise ReportError(f"step times of {t.min():g} to {t.max():g} s cannot be")
         memory = measurements.peak_memory_gib
         return cls(
             step_times_s=tuple(t.tolist()),
@@ -115,7 +120,7 @@ class ReportReader:
     def _add(self, line: bytes) -> None:
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ReportError(self._complaint("JSON", line)) from None
         if not isinstance(record, dict):
             raise ReportError(self._complaint("a JSON object", line))
@@ -135,7 +140,8 @@ class ReportReader:
         if has_memory:
             if not _is_number(record["peak_memory_gib"]):
                 raise ReportError(self._complaint("a number for peak_memory_gib", line))
-            self._measurements.add_memory(rank, float(record["peak_memory_gib"]))
+            said = line.decode(errors="replace")
+            self._measurements.add_memory(rank, float(record["peak_memory_gib"]), said)
 
     def _complaint(self, expected: str, line: bytes) -> str:
         shown = line[:80].decode(errors="replace")
@@ -147,4 +153,10 @@ def _is_whole(value: object) -> TypeGuard[int]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except OverflowError:  # JSON has whole numbers of any length
+        return False
+    return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -45,6 +44,7 @@ class SessionState:
         expected_gain: Expected improvement over the incumbent in iterations/s, as the surrogate
             saw it when the trial was chosen; None where there is no surrogate.
         message: Something that happened, in words; empty for a mere look.
+        ended: The trial that has just ended; None for other messages.
     """
 
     history: TrialHistory
@@ -53,6 +53,7 @@ class SessionState:
     running_s: float = 0.0
     expected_gain: float | None = None
     message: str = ""
+    ended: Trial | None = None
 
 
 def make_launcher(spec: Spec) -> Launcher:
@@ -116,9 +117,9 @@ class Session:
     def __exit__(self, *error: object) -> None:
         self._journal.close()
 
-    def say(self, message: str) -> None:
-        """Tells the observer that something happened."""
-        self._tell(message=message)
+    def say(self, message: str, *, ended: Trial | None = None) -> None:
+        """Tells the observer that something happened, such as that a trial ended."""
+        self._tell(message=message, ended=ended)
 
     def ask(self, configuration: Configuration) -> Trial:
         """Begins a trial."""
@@ -144,7 +145,9 @@ class Session:
         self._trial = trial
         if trial.n_launched and self._launcher.end_leftovers(self.folder / trial.folder):
             self.say(f"ended what trial {trial.number} had left running")
-        self.say(f"trial {trial.number}: {trial.configuration}")
+        gain = self.expected_gain
+        hope = "" if gain is None else f" (expected gain {gain:.3g} iterations/s)"
+        self.say(f"trial {trial.number}: {trial.configuration}{hope}")
         while True:
             name = f"trials/{trial.number:04d}/attempt-{trial.n_launched + 1}"
             self._record(records.launched(trial.number, name))
@@ -156,7 +159,8 @@ class Session:
                 break
             self.say(f"trial {trial.number} {status}, and is run again: {attempt.verdict.reason}")
         self._trial = None
-        self.say(_said_of(trial))
+        why = f": {trial.reason}" if trial.reason else ""
+        self.say(f"trial {trial.number} {trial.outcome.status}{why}", ended=trial)
         if (reason := self._giving_up.add(trial)) is not None:
             self._reopen(self._giving_up.trials)
             raise LaunchError(
@@ -210,19 +214,22 @@ class Session:
     def _watch(self, steps: Sequence[float], running_s: float) -> None:
         self._tell(steps, running_s)
 
-    def _tell(self, steps: Sequence[float] = (), running_s: float = 0.0, message: str = "") -> None:
+    def _tell(
+        self,
+        steps: Sequence[float] = (),
+        running_s: float = 0.0,
+        message: str = "",
+        ended: Trial | None = None,
+    ) -> None:
         if self._observer is not None:
             self._observer(
                 SessionState(
-                    self.history, self._trial, tuple(steps), running_s, self.expected_gain, message
+                    self.history,
+                    self._trial,
+                    tuple(steps),
+                    running_s,
+                    self.expected_gain,
+                    message,
+                    ended,
                 )
             )
-
-
-def _said_of(trial: Trial) -> str:
-    """What a trial gave, in one line."""
-    outcome, why = trial.outcome, f": {trial.reason}" if trial.reason else ""
-    figures = f", {outcome.throughput:.5g} iterations/s" if outcome.status.is_timed else ""
-    if 0.0 < outcome.peak_memory_gib < math.inf:
-        figures += f", {outcome.peak_memory_gib:.4g} GiB"
-    return f"trial {trial.number} {outcome.status}{figures}{why}"

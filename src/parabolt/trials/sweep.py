@@ -7,10 +7,10 @@ import math
 from typing import TYPE_CHECKING
 
 from parabolt.errors import OptionError
-from parabolt.instances.search_space import SearchSpace
 from parabolt.outcome import Status
 from parabolt.space.knobs import KNOBS
 from parabolt.tables.schema import context_values
+from parabolt.trials.candidates import candidates_of
 from parabolt.trials.session import Session, SessionState
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def sweep(
 ) -> TrialHistory:
     """Measures all configurations of the lattice, in lattice order, and writes the export.
 
-    A sweep that was killed goes on where it was. The export holds a row for each configuration that
-    finished or ran out of memory; crashed ones and those that hit the time limit have no row,
-    because nothing is known of them.
+    A sweep that was killed goes on where it was. What the spec's framework can't express is left
+    out, and of configurations that give the same command the first is measured. The export holds a
+    row for each configuration that finished or ran out of memory; of all others nothing is known.
 
     Args:
         spec: The spec; its budget, optimizer and early termination are not used.
@@ -57,11 +57,16 @@ def sweep(
         LaunchError: If nothing can be launched, or one trial after the other crashes.
         OptionError: If the export can't be written.
     """
-    candidates = SearchSpace.lattice(spec.instance).candidates
+    found = candidates_of(spec)
+    candidates = found.space.candidates
     with Session(
         spec, folder, purpose="sweep", retry_crashed=retry_crashed, observer=observer
     ) as session:
         history = session.history
+        for line in found.left_out:
+            session.say(f"not measured: {line}")
+        for twin, measured in found.twins[:1]:
+            session.say(f"such as {twin}, which is {measured}: it is measured once")
         while (trial := history.under_way) is not None or len(history.trials) < len(candidates):
             session.run(trial or session.ask(candidates[len(history.trials)]))
         write_export(session.history, spec, folder / EXPORT)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from parabolt.errors import CandidatesExhaustedError, SpecError
-from parabolt.instances.search_space import SearchSpace
 from parabolt.optimizers.gp.acquisition import log_expected_improvement
 from parabolt.optimizers.registry import make_optimizer
+from parabolt.trials.candidates import candidates_of
 from parabolt.trials.session import Session, SessionState
 from parabolt.trials.stopping import Belief
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from parabolt.instances.search_space import SearchSpace
     from parabolt.optimizers.optimizer import Optimizer
     from parabolt.outcome import FloatArray
     from parabolt.space.configuration import Configuration
@@ -57,19 +58,22 @@ def tune(
         All trials.
 
     Raises:
-        SpecError: If the spec has no budget.
+        SpecError: If the spec has no budget, or its framework can express no configuration.
         LockedError: If another process is writing there.
         JournalError: If the spec has changed.
         LaunchError: If nothing can be launched, or one trial after the other crashes.
     """
     if spec.budget is None:
         raise SpecError("[budget] expected trials, wall_clock_h or gpu_hours, got none")
-    space = SearchSpace.lattice(spec.instance)
+    candidates = candidates_of(spec)
+    space = candidates.space
     _make(spec, space, replayed=0)  # a wrong optimizer or option is told before anything is made
     with Session(
         spec, folder, purpose="tune", retry_crashed=retry_crashed, observer=observer
     ) as session:
         history = session.history
+        for line in candidates.left_out:
+            session.say(f"not searched: {line}")
         optimizer = _replay(spec, space, session)
         while not _is_spent(spec.budget, history, spec.instance.cluster.n_gpus):
             trial = history.under_way

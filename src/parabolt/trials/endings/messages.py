@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from parabolt.frameworks.registry import rejections
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -125,6 +127,9 @@ _USAGE = _any_of(
         r"DeepSpeedConfigError|error: Parser key|got an unexpected argument",
     ]
 )
+#: The frameworks' own messages.
+_REJECTION = _any_of(rejections())
+#: How other programs refuse theirs: a check that failed, with words of refusal and a setting.
 _CHECK = re.compile(
     r"^(?:[\w.]*\.)?(?:Assertion|Value|NotImplemented|Runtime|Type|Key|Config\w*|Invalid\w*)?"
     r"(?:Error|Exception)\b"
@@ -238,7 +243,7 @@ def is_rejection(text: str, source: str = "") -> bool:
         text: The message of the error.
         source: The source line that raised it, which is all that a bare assertion tells.
     """
-    if _USAGE.search(text):
+    if _USAGE.search(text) or _REJECTION.search(text):
         return True
     if not _CHECK.search(text):
         return False

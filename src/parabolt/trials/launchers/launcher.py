@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 #: Environment variables that every trial gets, beside `PARABOLT_REPORT`.
@@ -20,7 +22,7 @@ class Launch:
 
     Attributes:
         arguments: Program and arguments; no shell sees them.
-        environment: The whole environment.
+        variables: Variables that are added to the environment.
         folder: Folder of the attempt; absolute. It marks the processes that belong to it.
         log_folder: Where logs go.
         working_folder: Where the command runs.
@@ -28,11 +30,16 @@ class Launch:
     """
 
     arguments: tuple[str, ...]
-    environment: Mapping[str, str]
+    variables: Mapping[str, str]
     folder: Path
     log_folder: Path
     working_folder: Path
     time_limit_s: float
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The whole environment of the command."""
+        return {**os.environ, **self.variables}
 
 
 @dataclass(frozen=True)
@@ -79,9 +86,22 @@ class Launcher(ABC):
         """
 
     @abstractmethod
+    def shell_line(self, launch: Launch) -> str:
+        """A line for a shell that runs a command as trials are, but without a time limit.
+
+        Files that the line needs are written into the launch's folder.
+        """
+
+    @abstractmethod
     def end_leftovers(self, folder: Path) -> bool:
         """Ends what an attempt left running when parabolt itself was killed.
 
         Returns:
             Whether there was anything to end.
         """
+
+
+def shell_words(variables: Mapping[str, str], arguments: Sequence[str]) -> str:
+    """Variables and arguments as a shell takes them."""
+    given = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
+    return " ".join([*given, shlex.join(arguments)])

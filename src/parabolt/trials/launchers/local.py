@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -17,6 +18,7 @@ from parabolt.trials.launchers.launcher import (
     Launch,
     Launcher,
     StartError,
+    shell_words,
 )
 
 if TYPE_CHECKING:
@@ -40,9 +42,7 @@ class LocalLauncher(Launcher):
 
     def start(self, launch: Launch) -> Job:
         """See `Launcher.start`."""
-        environment = dict(launch.environment)
-        if self.gpus is not None:
-            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, self.gpus))
+        environment = {**launch.environment, **self._gpu_variables}
         n_kills = _host_oom_kills()
         try:
             with (launch.log_folder / "output.log").open("wb") as log:
@@ -58,6 +58,17 @@ class LocalLauncher(Launcher):
         except (OSError, ValueError) as error:
             raise StartError(f"cannot start {launch.arguments[0]!r}: {error}") from error
         return _LocalJob(process, str(launch.folder), n_kills)
+
+    def shell_line(self, launch: Launch) -> str:
+        """See `Launcher.shell_line`."""
+        words = shell_words({**launch.variables, **self._gpu_variables}, launch.arguments)
+        return f"cd {shlex.quote(str(launch.working_folder))} && {words}"
+
+    @property
+    def _gpu_variables(self) -> dict[str, str]:
+        if self.gpus is None:
+            return {}
+        return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, self.gpus))}
 
     def end_leftovers(self, folder: Path) -> bool:
         """See `Launcher.end_leftovers`."""

@@ -15,7 +15,14 @@ import time
 from typing import TYPE_CHECKING
 
 from parabolt.errors import LaunchError
-from parabolt.trials.launchers.launcher import Exit, Job, Launch, Launcher, StartError
+from parabolt.trials.launchers.launcher import (
+    Exit,
+    Job,
+    Launch,
+    Launcher,
+    StartError,
+    shell_words,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,24 +72,33 @@ class SlurmLauncher(Launcher):
 
     def start(self, launch: Launch) -> Job:
         """See `Launcher.start`."""
-        script = launch.folder / "job.sh"
-        script.write_text(_SCRIPT, encoding="utf-8")
         minutes = int(launch.time_limit_s // 60) + 2  # parabolt's own limit comes first
-        arguments = [
-            "sbatch", "--parsable", "--export=ALL", "--open-mode=truncate",
-            f"--job-name={_name(launch.folder)}", f"--nodes={self.cluster.n_hosts}",
-            "--ntasks-per-node=1", f"--time={minutes}",
-            f"--output={_plain(launch.log_folder)}/output.log",
-            f"--chdir={launch.working_folder}", *self.options, str(script), *launch.arguments,
-        ]  # fmt: skip
-        logs = {"PARABOLT_SRUN_LOGS": _plain(launch.log_folder)}
-        done = _call(arguments, environment={**launch.environment, **logs})
+        done = _call(
+            ["sbatch", "--parsable", f"--time={minutes}", *self._arguments(launch)],
+            environment={**launch.environment, **_log_variable(launch)},
+        )
         if done.returncode:
             said = " ".join((done.stderr or done.stdout).split())
             raise StartError(f"the scheduler rejected the job: {said}")
         job = done.stdout.strip().split(";")[0]
         (launch.folder / "slurm_job").write_text(f"{job}\n", encoding="utf-8")
         return _SlurmJob(job)
+
+    def shell_line(self, launch: Launch) -> str:
+        """See `Launcher.shell_line`."""
+        variables = {**launch.variables, **_log_variable(launch)}
+        return shell_words(variables, ["sbatch", *self._arguments(launch)])
+
+    def _arguments(self, launch: Launch) -> list[str]:
+        """Arguments of sbatch; the batch script is written into the launch's folder."""
+        script = launch.folder / "job.sh"
+        script.write_text(_SCRIPT, encoding="utf-8")
+        return [
+            "--export=ALL", "--open-mode=truncate", f"--job-name={_name(launch.folder)}",
+            f"--nodes={self.cluster.n_hosts}", "--ntasks-per-node=1",
+            f"--output={_plain(launch.log_folder)}/output.log",
+            f"--chdir={launch.working_folder}", *self.options, str(script), *launch.arguments,
+        ]  # fmt: skip
 
     def end_leftovers(self, folder: Path) -> bool:
         """See `Launcher.end_leftovers`."""
@@ -174,6 +190,11 @@ def _call(
         )
     except subprocess.TimeoutExpired:
         raise LaunchError(f"{arguments[0]} did not answer within {_CALL_S:g} s") from None
+
+
+def _log_variable(launch: Launch) -> dict[str, str]:
+    """Where srun's logs go, as the batch script reads it."""
+    return {"PARABOLT_SRUN_LOGS": _plain(launch.log_folder)}
 
 
 def _name(folder: Path) -> str:

@@ -76,8 +76,8 @@ def _spec(document: dict[str, Any], folder: Path) -> Spec:
         launcher=_section(document, "launcher", LauncherSpec),
         budget=_section(document, "budget", Budget) if "budget" in document else None,
         optimizer=OptimizerSpec(
-            name=_text("optimizer.name", optimizer.pop("name", "logeic")),
-            seed=optimizer.pop("seed", 0),
+            name=_text("optimizer.name", optimizer.pop("name", OptimizerSpec.name)),
+            seed=optimizer.pop("seed", OptimizerSpec.seed),
             options=optimizer,
         ),
         stopping=_section(document, "early_termination", StoppingRule)

@@ -14,7 +14,7 @@ from parabolt.errors import SpecError
 from parabolt.frameworks.distinct import check_knobs
 from parabolt.frameworks.patterns import patterns_format
 from parabolt.frameworks.registry import launching_framework, log_format
-from parabolt.trials.spec.template import FLAGS, field_values
+from parabolt.trials.spec.template import FLAGS, TRIAL_FIELDS, field_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -146,10 +146,10 @@ class OptimizerSpec:
     Attributes:
         name: Name in the registry.
         seed: Its seed.
-        options: Its options, such as `n_initial`.
+        options: Its options.
     """
 
-    name: str = "logeic"
+    name: str = "parabolt"
     seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -210,6 +210,17 @@ class Spec:
             SpecError: If the framework can't express the configuration.
         """
         return self.command.fill(self.values(configuration, own), self._flags(configuration))
+
+    def launched(self, configuration: Configuration) -> tuple[str, ...]:
+        """Command and environment of a configuration, whatever trial it is run in.
+
+        Raises:
+            SpecError: If the framework can't express the configuration.
+        """
+        own = {name: f"{{{name}}}" for name in TRIAL_FIELDS}
+        values = self.values(configuration, own)
+        environment = (template.fill(values)[0] for _, template in self.environment)
+        return (*self.arguments(configuration, own), *environment)
 
     def values(self, configuration: Configuration, own: Mapping[str, object]) -> dict[str, object]:
         """Values of all fields; see `arguments`."""

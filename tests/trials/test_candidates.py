@@ -1,0 +1,87 @@
+"""What a spec can run, by frameworks that express less than the lattice has."""
+
+import pytest
+
+from parabolt.errors import SpecError
+from parabolt.outcome import Status
+from parabolt.trials.candidates import candidates_of
+from parabolt.trials.spec.file import parse_spec
+from parabolt.trials.sweep import sweep
+
+INSTANCE = """
+name = "eight"
+model = {n_layers = 32, n_heads = 32, hidden_size = 4096, ffn_size = 14336}
+cluster = {n_gpus = 8, n_hosts = 1, memory_gib = 80}
+workload = {sequence_length = 8192, batch_size = 8, micro_batch_size = 1}
+[knobs]
+"""
+#: Writes its command line, and reports.
+CODE = r"""
+import json, os, sys
+with open("launches.jsonl", "a") as file:
+    file.write(json.dumps(sys.argv[1:]) + "\n")
+with open(os.environ["PARABOLT_REPORT"], "a") as file:
+    for step in range(4):
+        file.write(json.dumps({"step": step, "seconds": 0.5}) + "\n")
+    file.write(json.dumps({"rank": 0, "peak_memory_gib": 30}) + "\n")
+"""
+
+
+@pytest.fixture
+def spec_of(tmp_path):
+    def make(knobs, framework, command='["python3", "-S", "job.py", "{flags}"]'):
+        (tmp_path / "eight.toml").write_text(INSTANCE + knobs)
+        (tmp_path / "job.py").write_text(CODE)
+        text = (
+            f"instance = 'eight.toml'\ncommand = {command}\nframework = '{framework}'\n"
+            "[trial]\nwarmup_steps = 1\ntimed_steps = 3\n"
+        )
+        return parse_spec(text, origin="x", folder=tmp_path)
+
+    return make
+
+
+ZERO = "dp = [2, 4, 8]\ntp = [1, 2, 4]\nsp = [1, 2, 4]\nbucket = [256]\nzero = [0, 3]\n"
+
+
+def test_what_a_framework_cannot_express_is_left_out_with_its_number(spec_of):
+    """DeepSpeed's AutoTP has no sequence parallelism, and no tensor parallelism with ZeRO-3.
+
+    Of dp8, dp4 tp2 (sp 1 and 2) and dp2 tp4 (sp 1, 2 and 4), each with zero 0 and 3, it runs dp8
+    twice, and dp4 tp2 and dp2 tp4 with sp 1 and zero 0: 6 have sp > 1, and 2 of the others zero 3.
+    """
+    found = candidates_of(spec_of(ZERO, "deepspeed"))
+    assert [(c.dp, c.tp, c.sp, c.zero) for c in found.space.candidates] == [
+        (2, 4, 1, 0), (4, 2, 1, 0), (8, 1, 1, 0), (8, 1, 1, 3),
+    ]  # fmt: skip
+    assert found.twins == ()
+    assert sorted(line[:35] for line in found.left_out) == [
+        "2 configurations can't be expressed", "6 configurations can't be expressed",
+    ]  # fmt: skip
+    assert any("AutoTP" in line for line in found.left_out)
+
+
+def test_nothing_to_run(spec_of):
+    with pytest.raises(SpecError, match=r"nothing to run: \d+ configurations can't be expressed"):
+        candidates_of(spec_of("dp = [2]\ntp = [4]\nsp = [4]\nbucket = [64, 256]\n", "deepspeed"))
+
+
+SAME = "dp = [8]\ntp = [1]\nbucket = [64, 256]\nzero = [0, 3]\n"
+
+
+def test_the_same_command_is_measured_once(spec_of, tmp_path):
+    """The command names two of three knobs by hand beside the framework's settings."""
+    spec = spec_of(SAME, "megatron-lm")
+    messages = []
+    history = sweep(spec, tmp_path / "out", observer=lambda s: messages.append(s.message))
+    launches = (tmp_path / "launches.jsonl").read_text().splitlines()
+    found = candidates_of(spec)
+    assert len(set(launches)) == len(launches) == len(history.trials) == len(found.space)
+    assert {t.outcome.status for t in history.told} == {Status.OK}
+    assert len(found.space) + len(found.twins) == 4
+    if found.twins:
+        assert any("would be the same launch as another one" in m for m in messages)
+        twin, measured = found.twins[0]
+        assert f"such as {twin}, which is {measured}: it is measured once" in messages
+    rows = (tmp_path / "out/sweep.csv").read_text().splitlines()
+    assert len(rows) == 1 + len(found.space)
