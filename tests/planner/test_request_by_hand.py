@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from parabolt.errors import InstanceError, ParaboltError
 from parabolt.instances.hardware import load_gpu
 from parabolt.instances.model_shape import ModelShape
 from parabolt.instances.specs import Cluster, Workload
@@ -125,3 +126,39 @@ def test_a_plan_keeps_to_the_risk():
     assert [launch["framework"] for launch in entry["launches"]] == [
         launch.framework for launch in one.entries[0].launches
     ]
+
+
+def test_a_cluster_with_a_short_name_and_figures_of_its_own():
+    cluster = parse_cluster("2x8 h100 inter_host_gb_per_s=25 memory_gib=78.5")
+    assert (cluster.n_gpus, cluster.n_hosts, cluster.gpu) == (16, 2, "h100")
+    assert (cluster.inter_host_gb_per_s, cluster.memory_gib) == (25.0, 78.5)
+
+
+def test_a_cluster_of_gb200_has_links_beyond_a_host():
+    assert parse_cluster("36x4 gb200").gpus_per_link_domain == 72
+    assert parse_cluster("4x4 gb200").gpus_per_link_domain == 16
+    assert parse_cluster("4x4 gb200 link_domain_gpus=8").gpus_per_link_domain == 8
+
+
+def test_a_gpu_of_ones_own():
+    figures = "memory_gib=60 peak_bf16_tflops=500 hbm_gb_per_s=2000 intra_host_gb_per_s=300"
+    cluster = parse_cluster(f"4x8 {figures} inter_host_gb_per_s=25")
+    assert cluster.gpu is None
+    assert (cluster.n_gpus, cluster.peak_bf16_tflops) == (32, 500.0)
+    with pytest.raises(InstanceError, match="expected a GPU, or inter_host_gb_per_s; got"):
+        parse_cluster(f"4x8 {figures}")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2x8 h100 network=25", "unknown figure of a cluster 'network'"),
+        ("2x8 h100 memory_gib=much", "memory_gib: expected a number, got 'much'"),
+        ("2x8 h100 a100", "expected one GPU, got h100 and a100"),
+        ("0x8 h100", "expected at least one host and GPU"),
+        ("2x8", "expected HOSTSxGPUS and a GPU"),
+    ],
+)
+def test_a_bad_cluster(text, message):
+    with pytest.raises(ParaboltError, match=message):
+        parse_cluster(text)

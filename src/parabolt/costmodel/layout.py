@@ -98,7 +98,7 @@ class Layout:
 
     def in_host(self, inner: FloatArray, size: FloatArray) -> FloatArray:
         """Ranks of a group that share a host, where `inner` GPUs lie between neighbours."""
-        return np.clip(self.instance.gpus_per_host / inner, 1.0, size)
+        return np.clip(self.instance.gpus_per_link_domain / inner, 1.0, size)
 
     def bandwidth(self, inner: FloatArray, size: FloatArray) -> FloatArray:
         """Byte/s that a rank gets through a ring over a group.
@@ -110,7 +110,7 @@ class Layout:
         hardware, near = self.instance.hardware, self.in_host(inner, size)
         links = hardware.intra_host_byte_per_s
         if hardware.is_mesh:
-            others = max(self.instance.gpus_per_host - 1, 1)
+            others = max(self.instance.gpus_per_link_domain - 1, 1)
             within = links * np.maximum(np.minimum(near, others + 1) - 1.0, 1.0) / others
         else:
             within = np.full(len(size), links)
@@ -119,7 +119,7 @@ class Layout:
 
     def is_across(self, inner: FloatArray, size: FloatArray) -> BoolArray:
         """Whether a group spans hosts."""
-        return np.greater(size * inner, self.instance.gpus_per_host) & (size > 1.0)
+        return np.greater(size * inner, self.instance.gpus_per_link_domain) & (size > 1.0)
 
     def latency(self, inner: FloatArray, size: FloatArray) -> FloatArray:
         """Seconds per message of a group: that of the slowest link in it."""

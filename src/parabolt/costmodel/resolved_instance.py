@@ -35,7 +35,7 @@ class ResolvedInstance:
         micro_batch: Tokens per micro-batch of one model replica; None for pp x grad_accum
             micro-batches per iteration.
         n_gpus: GPUs.
-        gpus_per_host: GPUs per host.
+        gpus_per_link_domain: GPUs that the fast links join, usually those of a host.
         capacity_gib: Memory of a GPU in GiB.
         recomputation: What is recomputed; see `Workload`.
         is_attention_fused: See `Workload`.
@@ -60,7 +60,7 @@ class ResolvedInstance:
     tokens: int
     micro_batch: int | None
     n_gpus: int
-    gpus_per_host: int
+    gpus_per_link_domain: int
     capacity_gib: float
     recomputation: str
     is_attention_fused: bool
@@ -96,7 +96,7 @@ class ResolvedInstance:
             work.sequence_length,
             work.tokens_per_iteration or work.batch_size * work.sequence_length,
             None if micro_batch is None else micro_batch * work.sequence_length,
-            cluster.n_gpus, cluster.gpus_per_host, cluster.memory_gib, work.recomputation,
+            cluster.n_gpus, cluster.gpus_per_link_domain, cluster.memory_gib, work.recomputation,
             work.is_attention_fused, work.is_optimizer_sharded,
             work.weight_bytes, work.gradient_bytes, work.optimizer_state_bytes,
             hardware, tuple(assumptions),

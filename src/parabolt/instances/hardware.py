@@ -24,12 +24,15 @@ class Gpu:
     Attributes:
         name: Name in the catalogue.
         memory_gib: Memory in GiB, as the driver reports it.
-        peak_bf16_tflops: TFLOP/s.
+        peak_bf16_tflops: TFLOP/s; of fp16 where there is no bf16.
         hbm_gb_per_s: Memory bandwidth in GB/s.
         intra_host_gb_per_s: Link bandwidth within a host in GB/s.
         inter_host_gb_per_s: Bandwidth of the usual network card per GPU in GB/s.
         source: Where the figures come from.
         host_links: `switch`, or `mesh` where each pair of GPUs has a share of the link bandwidth.
+        peak_fp8_tflops: TFLOP/s; None where there are no such units.
+        peak_fp4_tflops: TFLOP/s; None where there are no such units.
+        link_domain_gpus: GPUs that the fast links join; None for those of a host.
     """
 
     name: str
@@ -40,6 +43,9 @@ class Gpu:
     inter_host_gb_per_s: float
     source: str
     host_links: str = "switch"
+    peak_fp8_tflops: float | None = None
+    peak_fp4_tflops: float | None = None
+    link_domain_gpus: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,9 @@ class Hardware:
             UnknownNameError: If the catalogue has no such GPU.
         """
         gpu = load_gpu(cluster.gpu) if cluster.gpu else _like(cluster.memory_gib)
-        assumptions = [] if cluster.gpu else [f"GPU not stated, taken for {gpu.name}"]
+        assumptions = []
+        if cluster.gpu != gpu.name:
+            assumptions.append(f"{cluster.gpu or 'GPU not stated,'} taken for {gpu.name}")
         if cluster.inter_host_gb_per_s is None and cluster.n_hosts > 1:
             assumptions.append(f"network not stated, {gpu.inter_host_gb_per_s:g} GB/s per GPU")
         return cls(
@@ -89,6 +97,17 @@ class Hardware:
         )
 
 
+#: Shorter names, and what they stand for.
+ALIASES = {
+    "v100": "v100-32gb",
+    "a100": "a100-80gb",
+    "a800": "a800-80gb",
+    "h100": "h100-80gb",
+    "h800": "h800-80gb",
+    "gh200": "h100-96gb",
+}
+
+
 @cache
 def gpus() -> dict[str, Gpu]:
     """All GPUs of the catalogue by name."""
@@ -97,14 +116,15 @@ def gpus() -> dict[str, Gpu]:
 
 
 def load_gpu(name: str) -> Gpu:
-    """A GPU by name.
+    """A GPU by its name, or by one of `ALIASES`.
 
     Raises:
         UnknownNameError: If the catalogue has no such GPU.
     """
-    if name not in gpus():
+    known = ALIASES.get(name, name)
+    if known not in gpus():
         raise UnknownNameError.of("GPU", name, gpus())
-    return gpus()[name]
+    return gpus()[known]
 
 
 def _like(memory_gib: float) -> Gpu:

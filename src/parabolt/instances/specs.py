@@ -36,6 +36,10 @@ class Cluster:
         inter_host_gb_per_s: Network bandwidth per GPU between hosts, one direction, GB/s.
         intra_host_latency_us: Latency within a host in microseconds.
         inter_host_latency_us: Latency between hosts in microseconds.
+        peak_fp8_tflops: Dense fp8 peak of a GPU in TFLOP/s.
+        peak_fp4_tflops: Dense fp4 peak of a GPU in TFLOP/s.
+        link_domain_gpus: GPUs that the links of `intra_host_gb_per_s` join, where these are more
+            than a host (72 in an NVL72); None for those of a host.
 
     Raises:
         InstanceError: For a figure that cannot be, such as no bandwidth.
@@ -51,9 +55,12 @@ class Cluster:
     inter_host_gb_per_s: float | None = None
     intra_host_latency_us: float | None = None
     inter_host_latency_us: float | None = None
+    peak_fp8_tflops: float | None = None
+    peak_fp4_tflops: float | None = None
+    link_domain_gpus: int | None = None
 
     def __post_init__(self) -> None:
-        require_positive_ints(self, "n_gpus", "n_hosts")
+        require_positive_ints(self, "n_gpus", "n_hosts", *stated(self, "link_domain_gpus"))
         optional = [f.name for f in fields(self) if f.name.endswith(("_s", "_us", "tflops"))]
         for name in ["memory_gib", *stated(self, *optional)]:
             number = getattr(self, name)
@@ -66,10 +73,22 @@ class Cluster:
                 f"n_hosts: expected a divisor of the {self.n_gpus} GPUs, got {self.n_hosts}"
             )
 
+        domain = self.link_domain_gpus
+        if domain is not None and (domain % self.gpus_per_host or domain > self.n_gpus):
+            raise InstanceError(
+                f"link_domain_gpus: expected whole hosts of {self.gpus_per_host} GPUs, at most the "
+                f"{self.n_gpus} GPUs, got {domain}"
+            )
+
     @property
     def gpus_per_host(self) -> int:
         """GPUs in one host."""
         return self.n_gpus // self.n_hosts
+
+    @property
+    def gpus_per_link_domain(self) -> int:
+        """GPUs that the fast links join: those of a host, or of several."""
+        return self.link_domain_gpus or self.gpus_per_host
 
 
 #: What is computed again in the backward pass instead of being stored: nothing; the whole of each
