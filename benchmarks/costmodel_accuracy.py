@@ -27,7 +27,6 @@ from parabolt.instances.model_shape import ModelShape
 from parabolt.instances.specs import Cluster, Instance, Workload
 from parabolt.outcome import Outcome, Outcomes
 from parabolt.space.configuration import Configuration
-from parabolt.space.knobs import KNOBS
 from parabolt.tables.sources import EMBEDDED, load_table
 from parabolt.tables.table import Table
 
@@ -193,7 +192,7 @@ def vtrain_evidence(row: dict[str, str]) -> Evidence:
         "tp": n["tensor parallelism"],
         "pp": n["pipeline parallelism"],
     }
-    levels = {k: (sizes.get(k, 64 if k == "bucket" else KNOBS[k].neutral or 0),) for k in KNOBS}
+    levels = {k: (size,) for k, size in {**sizes, "bucket": 64}.items()}
     instance = Instance(
         name="vtrain",
         model=ModelShape(

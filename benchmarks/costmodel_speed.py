@@ -17,8 +17,6 @@ from parabolt.instances.model_shape import ModelShape
 from parabolt.instances.specs import Workload
 from parabolt.planner.plan import make_plan
 from parabolt.planner.request import parse_cluster, plan_instance
-from parabolt.space.knobs import KNOBS
-from parabolt.space.rules import Sizes
 from parabolt.tables.sources import load_table
 
 if TYPE_CHECKING:
@@ -30,12 +28,11 @@ _REPEATS = 7
 def main() -> None:
     """Prints medians of seven repeats, with the fastest and the slowest."""
     table = load_table("pco64")
-    levels = np.tile(table.space.encoded.astype(np.int64), (1300, 1))
-    columns = table.instance.encoding.sizes(levels)
-    sizes = Sizes({name: getattr(columns, name) for name in KNOBS})
+    encoded = np.tile(table.space.encoded, (1300, 1))
+    configurations = table.instance.encoding.configurations(encoded)
     model = CostModel(table.instance)
-    seconds = timed(lambda: model.point(sizes))
-    rates = len(levels) / np.array(seconds) / 1e6
+    seconds = timed(lambda: model.point(configurations))
+    rates = len(configurations) / np.array(seconds) / 1e6
     print(
         f"time and memory together: {np.median(rates):.2f} million configurations/s "
         f"({rates.min():.2f} to {rates.max():.2f})"

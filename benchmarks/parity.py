@@ -67,8 +67,8 @@ def published_paths(file: Path, problem: Problem) -> dict[str, dict[int, Trace]]
     with file.open(encoding="utf-8") as lines:
         for line in csv.DictReader(lines):
             sizes = {
-                knob.name: 1 << int(line[knob.column]) if knob.is_log2 else int(line[knob.column])
-                for knob in problem.knobs
+                axis.knob.name: axis.values[axis.cells.index(int(line[axis.column]))]
+                for axis in problem.instance.encoding.axes
             }
             method, seed = line["method"], int(line["seed"])
             found[method][seed].append(Configuration(**sizes))

@@ -21,7 +21,8 @@ import pyarrow.csv
 
 from parabolt.instances.catalogue import parse_instance
 from parabolt.outcome import OOM_MARGIN
-from parabolt.space.knobs import KNOBS
+from parabolt.space.configurations import Configurations
+from parabolt.space.encoding import Encoding
 from parabolt.space.lattice import enumerate_lattice
 from parabolt.tables.schema import context_values
 
@@ -69,14 +70,15 @@ run()
 def write_sweep(path: Path, n_rows: int, *, lists: bool) -> None:
     """Writes an invented sweep of the first `n_rows` configurations of the lattice."""
     instance = parse_instance(INSTANCE, origin="invented")
-    sizes = enumerate_lattice(dict(instance.levels), instance.rules)
-    print(f"lattice of {len(sizes):,} configurations; writing {n_rows:,} rows")
-    if len(sizes) < n_rows:
+    lattice = enumerate_lattice(dict(instance.levels), instance.rules)
+    print(f"lattice of {len(lattice):,} configurations; writing {n_rows:,} rows")
+    if len(lattice) < n_rows:
         raise SystemExit("the lattice has too few configurations")
     rng = np.random.default_rng(0)
     writer = None
     for start in range(0, n_rows, BLOCK):
-        block = outcomes(sizes[start : min(start + BLOCK, n_rows)], rng, lists=lists)
+        part = lattice[start : min(start + BLOCK, n_rows)]
+        block = outcomes(part, instance.encoding, rng, lists=lists)
         constants = {
             name: np.full(block.num_rows, value) for name, value in context_values(instance).items()
         }
@@ -89,22 +91,20 @@ def write_sweep(path: Path, n_rows: int, *, lists: bool) -> None:
 
 
 def outcomes(
-    sizes: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
+    configurations: Configurations,
+    encoding: Encoding,
     rng: np.random.Generator,
     *,
     lists: bool,
 ) -> pa.Table:
     """Knobs and invented outcomes of some configurations."""
-    n = len(sizes)
+    n = len(configurations)
     feasible = rng.random(n) < 0.7
     steps_s = rng.uniform(1.0, 9.0, (n, 1)) * rng.uniform(0.99, 1.01, (n, 5))
     per_gpu = rng.uniform(10.0, 95.0, (n, 4))
     peak = np.where(feasible, per_gpu.max(axis=1), np.inf)
     mean_s = steps_s.mean(axis=1)
-    columns = {
-        knob.column: np.log2(sizes[:, i]).astype(np.int64) if knob.is_log2 else sizes[:, i]
-        for i, knob in enumerate(KNOBS.values())
-    }
+    columns = encoding.cells(configurations)
     results = {
         "ran_successfully": feasible,
         "throughput_mean": np.where(feasible, 1.0 / mean_s, np.nan),

@@ -6,6 +6,7 @@ import pytest
 from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.run import Run, RunKey
 from parabolt.outcome import Outcome, Outcomes
+from parabolt.space.configurations import Configurations
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def run_of():
             key=RunKey(problem, name, seed, Protocol(n_evaluations=n - n_initial), "v", "0"),
             optimum=optimum,
             n_initial=n_initial,
-            sizes=np.tile([32, 1, 1, 1, 1, 64, 0, 1, 1], (n, 1)),
+            configurations=Configurations({"dp": 32, "bucket": 64}, n=n),
             observed=np.zeros(n),
             outcomes=Outcomes.of(outcomes),
             recommended=np.array(recommended if recommended is not None else [math.nan] * n),

@@ -16,9 +16,8 @@ from parabolt.instances.catalogue import load_instance
 from parabolt.instances.model_shape import ModelShape
 from parabolt.instances.specs import RECOMPUTATIONS, Cluster, Workload
 from parabolt.planner.request import plan_instance, plan_rules
-from parabolt.space.knobs import KNOBS
+from parabolt.space.configurations import Configurations
 from parabolt.space.lattice import enumerate_lattice
-from parabolt.space.rules import Sizes
 
 POWERS = [1, 2, 4, 8, 16, 32]
 
@@ -53,8 +52,7 @@ def plans(draw):
 
 
 def lattice(instance):
-    table = enumerate_lattice(dict(instance.levels), plan_rules(instance))
-    return Sizes({name: table[:, i] for i, name in enumerate(KNOBS)})
+    return enumerate_lattice(dict(instance.levels), plan_rules(instance))
 
 
 def changed(instance, part, **fields):
@@ -184,7 +182,7 @@ def idle_share(pp, time, n_micro):
 def test_groups_that_fit_stay_in_their_host():
     instance = load_instance("pco32")  # four GPUs per host
     model = CostModel(instance)
-    sizes = Sizes(
+    sizes = Configurations(
         {
             "dp": np.array([4, 16, 8]),
             "tp": np.array([4, 2, 1]),
@@ -220,5 +218,4 @@ def test_features_are_finite_and_not_negative(name):
 
 
 def lattice_of(instance):
-    table = enumerate_lattice(dict(instance.levels), instance.rules)
-    return Sizes({name: table[:, i] for i, name in enumerate(KNOBS)})
+    return enumerate_lattice(dict(instance.levels), instance.rules)

@@ -52,7 +52,7 @@ def test_imported_runs_are_those_that_we_run_ourselves(tmp_path, document):
     assert [run.key.optimizer for run in runs] == ["random (published)"] * 10
     for run in runs:
         own = execute(problem, RunKey.of(problem, "random", run.key.seed, run.key.protocol))
-        assert np.array_equal(run.sizes, own.sizes)
+        assert run.configurations == own.configurations
         assert np.abs(run.observed - own.observed).max() < 1e-6
         assert np.array_equal(run.outcomes.throughput, own.outcomes.throughput, equal_nan=True)
         assert run.n_initial == own.n_initial == 10

@@ -43,7 +43,7 @@ def run(study, folder, **options):
 def assert_same_results(one, other):
     for a, b in zip(RunStore(one).load_all(), RunStore(other).load_all(), strict=True):
         assert a.key == b.key
-        assert np.array_equal(a.sizes, b.sizes)
+        assert a.configurations == b.configurations
         for name in ("observed", "recommended"):
             assert np.array_equal(getattr(a, name), getattr(b, name), equal_nan=True)
 
@@ -110,7 +110,7 @@ def test_results_are_those_of_running_each_alone(tmp_path):
     ]  # fmt: skip
     for found in runs:
         again = execute(parabolt.load_problem("pco32"), found.key)
-        assert np.array_equal(found.sizes, again.sizes)
+        assert found.configurations == again.configurations
         assert np.array_equal(found.observed, again.observed)
 
 

@@ -70,7 +70,7 @@ def test_killed_at_fifty_moments_it_ends_like_an_uninterrupted_study(tmp_path, s
 def check_results(found, expected):
     assert [run.key for run in found] == [run.key for run in expected]
     for ours, theirs in zip(found, expected, strict=True):
-        assert np.array_equal(ours.sizes, theirs.sizes)
+        assert ours.configurations == theirs.configurations
         assert np.array_equal(ours.observed, theirs.observed)
         assert np.array_equal(ours.recommended, theirs.recommended, equal_nan=True)
 

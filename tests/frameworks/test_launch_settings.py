@@ -12,9 +12,7 @@ from parabolt.instances.search_space import SearchSpace
 from parabolt.instances.specs import Workload
 from parabolt.planner.request import parse_cluster, plan_instance
 from parabolt.space.configuration import Configuration
-from parabolt.space.knobs import KNOBS
 from parabolt.space.lattice import enumerate_lattice
-from parabolt.space.rules import Sizes
 
 WORK = Workload(8192, 512, micro_batch_size=2, recomputation="layer")
 INSTANCE = plan_instance(load_model("qwen3-32b"), parse_cluster("16x4 h100-96gb"), WORK)
@@ -155,12 +153,11 @@ def test_an_instance_may_not_search_a_knob_that_is_dropped():
 @pytest.mark.parametrize("name", [n for n, f in FRAMEWORKS.items() if f.settings])
 def test_rules_agree_on_one_configuration_and_on_columns(name):
     framework, pco16 = launching_framework(name), load_instance("pco16")
-    sizes = enumerate_lattice(dict(pco16.levels), pco16.rules)
-    columns = Sizes({knob: sizes[:, i] for i, knob in enumerate(KNOBS)})
+    lattice = enumerate_lattice(dict(pco16.levels), pco16.rules)
     for rule in framework.rules(pco16):
-        holds = np.broadcast_to(rule.holds(columns), len(sizes))
-        for row in range(0, len(sizes), 7):
-            c = Configuration(**dict(zip(KNOBS, map(int, sizes[row]), strict=True)))
+        holds = np.broadcast_to(rule.holds(lattice), len(lattice))
+        for row in range(0, len(lattice), 7):
+            c = lattice[row]
             assert bool(rule.holds(c)) == holds[row]
             if not holds[row]:
                 assert len(rule.reason(c)) > 10

@@ -9,6 +9,7 @@ from parabolt.instances.catalogue import load_instance
 from parabolt.instances.search_space import SearchSpace
 from parabolt.space import encoding as encoding_module
 from parabolt.space.configuration import Configuration
+from parabolt.space.configurations import Configurations
 from parabolt.space.encoding import Encoding, RowIndex
 
 
@@ -29,27 +30,18 @@ def test_a_hand_worked_row():
 
 def test_codes_are_distinct_and_ascend_with_lexicographic_order():
     space = SearchSpace.lattice(load_instance("pco64"))
-    codes = space.instance.encoding.codes(space.encoded.astype(int))
+    codes = space.instance.encoding.codes(space.encoded)
     assert (np.diff(codes) > 0).all()
     assert codes.max() < space.instance.encoding.n_codes
 
 
 @pytest.mark.parametrize("name", ["pco16", "pco32", "pco64"])
-def test_levels_invert_codes(name):
+def test_from_codes_inverts_codes(name):
     space = SearchSpace.lattice(load_instance(name))
-    levels = space.encoded.astype(int)
     encoding = space.instance.encoding
-    assert np.array_equal(encoding.levels(encoding.codes(levels)), levels)
-
-
-def test_sizes_of_large_levels():
-    encoding = load_instance("pco64").encoding
-    levels = np.array([[20, 0, 0, 0, 0, 6, 0, 0], [40, 40, 40, 40, 40, 40, 0, 40]])
-    sizes = encoding.sizes(levels)
-    assert sizes.dp.tolist() == [1 << 20, 1 << 31]
-    product = sizes.dp * sizes.tp * sizes.pp * sizes.cp
-    assert product[1] <= 0
-    assert (sizes.pp * sizes.chunks).min() > 0
+    found = encoding.from_codes(encoding.codes(space.encoded))
+    assert list(found) == list(space.candidates)
+    assert np.array_equal(encoding.codes_of(found), encoding.codes(space.encoded))
 
 
 @given(st.data())
@@ -61,8 +53,9 @@ def test_code_of_one_and_codes_of_many_agree(data):
         dp=1 << sizes[0], tp=1 << sizes[1], pp=1 << sizes[2], cp=1 << sizes[3], sp=1 << sizes[4],
         bucket=64 << sizes[5], zero=(0, 2, 3)[sizes[6] % 3], chunks=1 << sizes[7],
     )  # fmt: skip
-    levels = encoding.encode([configuration]).astype(int)
-    assert encoding.codes(levels)[0] == encoding.code(configuration)
+    X = encoding.encode([configuration])
+    assert encoding.codes(X)[0] == encoding.code(configuration)
+    assert encoding.codes_of(Configurations.of([configuration]))[0] == encoding.code(configuration)
 
 
 def test_off_constant_has_no_code_and_does_not_encode():

@@ -82,7 +82,8 @@ def test_published_random_runs_evaluate_lattice_rows_only():
 
 def test_no_rules_give_the_whole_product():
     levels = {name: [1] for name in KNOBS} | {"dp": [1, 2], "bucket": [64, 128], "zero": [0, 2]}
-    table = enumerate_lattice(levels, ())
-    assert table.shape == (8, 9)
-    assert table[:, 0].tolist() == [1] * 4 + [2] * 4
-    assert table[:, 6].tolist() == [0, 2] * 4
+    found = enumerate_lattice(levels, ())
+    assert len(found) == 8
+    assert found.dp.tolist() == [1] * 4 + [2] * 4
+    assert found.zero.tolist() == [0, 2] * 4
+    assert found.tp.tolist() == [1] * 8

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from parabolt.errors import InvalidConfigurationError
 from parabolt.instances.catalogue import load_instance
 from parabolt.space.configuration import Configuration
-from parabolt.space.knobs import KNOBS
-from parabolt.space.rules import Sizes
+from parabolt.space.configurations import Configurations
 
 #: (instance, configuration, the rule it breaks and nothing else, words of the reason)
 BROKEN = [
@@ -25,6 +24,8 @@ BROKEN = [
     ("pco16", "dp=2 pp=8 chunks=4 bucket=64", "interleaving_cap", "8 x 4 is more than the 16"),
     ("pco32", "dp=32 bucket=64 grad_accum=2", "allowed_grad_accum", "grad_accum 2 is not among 1"),
 ]
+
+NAMES = ("dp", "tp", "pp", "cp", "sp", "bucket", "zero", "chunks", "grad_accum")
 
 
 @pytest.mark.parametrize(("instance", "text", "names", "reason"), BROKEN)
@@ -53,14 +54,14 @@ def test_all_reasons_are_given_at_once():
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 9), min_size=1, max_size=20))
 def test_columns_and_single_configurations_agree(levels):
     sizes = [
-        [knob.decode(level % 3 if name == "zero" else level) for (name, knob), level in
-         zip(KNOBS.items(), row, strict=True)]
+        [(0, 2, 3)[level % 3] if name == "zero" else 1 << level for name, level in
+         zip(NAMES, row, strict=True)]
         for row in levels
     ]  # fmt: skip
-    columns = Sizes({name: np.array(sizes)[:, i] for i, name in enumerate(KNOBS)})
+    columns = Configurations({name: np.array(sizes)[:, i] for i, name in enumerate(NAMES)})
     for rule in load_instance("pco64").rules:
         whole = np.broadcast_to(rule.holds(columns), len(sizes))
         single = [
-            bool(rule.holds(Configuration(**dict(zip(KNOBS, row, strict=True))))) for row in sizes
+            bool(rule.holds(Configuration(**dict(zip(NAMES, row, strict=True))))) for row in sizes
         ]
         assert whole.tolist() == single

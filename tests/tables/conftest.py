@@ -13,7 +13,6 @@ import pytest
 import parabolt
 from parabolt.instances.catalogue import instance_text, load_instance
 from parabolt.instances.search_space import SearchSpace
-from parabolt.space.knobs import ZERO_STAGES
 from parabolt.tables.publishing.build import build
 from parabolt.tables.schema import context_values, table_columns
 from parabolt.tables.table import Table
@@ -54,10 +53,7 @@ def invented(instance, *, seed=0, share_feasible=0.7):
     n = len(space)
     feasible = rng.random(n) < share_feasible
     peak = np.where(feasible, instance.cluster.memory_gib * rng.uniform(0.2, 0.98, n), np.inf)
-    columns = {}
-    for i, knob in enumerate(instance.encoding.knobs):
-        levels = space.encoded[:, i].astype(np.int64)
-        columns[knob.column] = levels if knob.is_log2 else np.asarray(ZERO_STAGES)[levels]
+    columns = instance.encoding.cells(instance.encoding.configurations(space.encoded))
     columns |= {name: np.full(n, value) for name, value in context_values(instance).items()}
     columns |= {
         "ran_successfully": feasible,

@@ -8,7 +8,6 @@ import numpy as np
 
 from parabolt.analysis.charts import plain_layout
 from parabolt.errors import MissingDependencyError
-from parabolt.space.knobs import KNOBS
 
 try:
     import plotly.graph_objects as go
@@ -47,12 +46,10 @@ def parallel_coordinates(problem: Problem) -> Any:
             marker={"size": 5}, connectgaps=False,
         )
     )  # fmt: skip
-    levels = dict(problem.instance.levels)
-    for position, knob in enumerate(problem.knobs):
-        sizes = levels[knob.name]
-        for number, size in enumerate(sizes):
+    for position, axis in enumerate(problem.instance.encoding.axes):
+        for number, word in enumerate(axis.words):
             figure.add_annotation(
-                x=position, y=number / max(1, len(sizes) - 1), text=str(size), showarrow=False,
+                x=position, y=number / (len(axis.words) - 1), text=word, showarrow=False,
                 xshift=14, font={"size": 11}, bgcolor="rgba(255,255,255,0.8)",
             )  # fmt: skip
     figure.update_xaxes(tickvals=list(range(len(names))), ticktext=names, title="knob")
@@ -128,9 +125,7 @@ def run_paths(problem: Problem, runs: Sequence[Run]) -> dict[str, Any]:
         "heights": np.round(heights, 4).tolist(),
         "runs": {
             f"{run.key.optimizer}, seed {run.key.seed}": {
-                "at": problem.space.rows(
-                    problem.instance.encoding.encode_sizes(run.sizes)
-                ).tolist(),
+                "at": problem.space.rows(run.configurations).tolist(),
                 "seen": [_seen(run, t) for t in range(len(run))],
             }
             for run in runs
@@ -143,20 +138,22 @@ def grid(problem: Problem) -> tuple[list[str], list[str], IntArray, IntArray]:
     names = [knob.name for knob in problem.knobs]
     shared = [names.index(name) for name in _shared(problem)]
     others = [names.index(name) for name in _others(problem)]
-    columns, x = np.unique(problem.space.encoded[:, shared], axis=0, return_inverse=True)
-    rows, y = np.unique(problem.space.encoded[:, others], axis=0, return_inverse=True)
+    positions = problem.instance.encoding.positions(problem.space.encoded)
+    columns, x = np.unique(positions[:, shared], axis=0, return_inverse=True)
+    rows, y = np.unique(positions[:, others], axis=0, return_inverse=True)
     return (
-        [_text(problem, shared, levels) for levels in columns],
-        [_text(problem, others, levels) for levels in rows],
+        [_text(problem, shared, places) for places in columns],
+        [_text(problem, others, places) for places in rows],
         x.ravel(),
         y.ravel(),
     )
 
 
 def knob_heights(problem: Problem, encoded: FloatArray) -> FloatArray:
-    """Encoded rows (n, d) as heights between 0 and 1 over each knob's levels."""
-    lower, upper = problem.instance.encoding.bounds
-    heights: FloatArray = (encoded - lower) / (upper - lower)
+    """Encoded rows (n, d) as heights (n, a) between 0 and 1 over each knob's values."""
+    encoding = problem.instance.encoding
+    last = np.array([len(axis.values) - 1 for axis in encoding.axes])
+    heights: FloatArray = encoding.positions(encoded) / last
     return heights
 
 
@@ -214,9 +211,10 @@ def _others(problem: Problem) -> list[str]:
     return [knob.name for knob in problem.knobs if knob.name not in _SHARES]
 
 
-def _text(problem: Problem, places: Sequence[int], levels: FloatArray) -> str:
-    parts = []
-    for place, level in zip(places, levels, strict=True):
-        name = problem.knobs[place].name
-        parts.append(f"{name}{KNOBS[name].decode(int(level))}")
-    return " ".join(parts)
+def _text(problem: Problem, axes: Sequence[int], positions: IntArray) -> str:
+    """The words of some axes' values, such as `dp4 tp2`."""
+    chosen = [problem.instance.encoding.axes[i] for i in axes]
+    return " ".join(
+        axis.knob.text(axis.values[position])
+        for axis, position in zip(chosen, positions.tolist(), strict=True)
+    )

@@ -57,6 +57,7 @@ def show(
 
 def _as_json(problem: TabularProblem) -> dict[str, Any]:
     optimum = problem.optimum
+    axes = problem.instance.encoding.axes
     return {
         "problem": problem.name,
         "direction": problem.direction,
@@ -66,7 +67,7 @@ def _as_json(problem: TabularProblem) -> dict[str, Any]:
         "n_feasible": int(problem.table.is_feasible.sum()),
         "context": context_values(problem.instance),
         "memory_gib": problem.instance.cluster.memory_gib,
-        "knobs": {k.name: dict(problem.instance.levels)[k.name] for k in problem.knobs},
+        "knobs": {a.knob.name: [a.knob.plain(v) for v in a.values] for a in axes},
         "optimum": {
             "configuration": optimum.configuration.as_dict(),
             "provenance": optimum.provenance,
@@ -85,9 +86,8 @@ def _print_context(out: Console, problem: TabularProblem) -> None:
 
 def _print_knobs(out: Console, problem: TabularProblem) -> None:
     table = Table("knob", "meaning", "sizes", title="knobs", title_justify="left")
-    levels = dict(problem.instance.levels)
-    for knob in problem.knobs:
-        table.add_row(knob.name, knob.meaning, ", ".join(map(str, levels[knob.name])))
+    for axis in problem.instance.encoding.axes:
+        table.add_row(axis.knob.name, axis.knob.meaning, ", ".join(axis.words))
     out.print(table)
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parabolt.space.configuration import Configuration, are_configurations
-from parabolt.space.knobs import KNOBS
-from parabolt.space.rules import Sizes
+from parabolt.space.configurations import Configurations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +73,7 @@ class Layout:
 
     @classmethod
     def of(cls, instance: ResolvedInstance, sizes: Any) -> Layout:
-        """The layout of raw sizes, columns (n,) such as a `Sizes` has."""
+        """The layout of raw sizes, columns (n,) such as `Configurations` have."""
         dp, tp, pp, cp, chunks, bucket, accum = (
             np.asarray(getattr(sizes, name), dtype=np.float64)
             for name in ("dp", "tp", "pp", "cp", "chunks", "bucket", "grad_accum")
@@ -153,10 +152,12 @@ def bubble(pp: FloatArray, chunks: FloatArray, n_micro: FloatArray) -> FloatArra
     return (pp - 1.0) / (chunks * n_micro)
 
 
-def sizes_of(instance: Instance, X: npt.ArrayLike | Sequence[Configuration] | Sizes) -> Any:
-    """Raw sizes as columns (n,) of configurations, encoded rows (n, d), or columns already."""
-    if isinstance(X, Sizes):
+def configurations_of(
+    instance: Instance, X: npt.ArrayLike | Sequence[Configuration] | Configurations
+) -> Configurations:
+    """Configurations by the column, of a list, of encoded rows (n, d), or of columns already."""
+    if isinstance(X, Configurations):
         return X
     if are_configurations(X):
-        return Sizes({k: np.array([getattr(c, k) for c in X], dtype=np.int64) for k in KNOBS})
-    return instance.encoding.sizes(instance.encoding.whole_levels(np.asarray(X)))
+        return Configurations.of(X)
+    return instance.encoding.configurations(np.asarray(X))

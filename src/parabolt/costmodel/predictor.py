@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit, ndtri
@@ -11,7 +11,7 @@ from scipy.special import expit, ndtri
 from parabolt.costmodel.calibration.calibration import Calibration
 from parabolt.costmodel.calibration.failure import oom_probability
 from parabolt.costmodel.explanation import Explanation
-from parabolt.costmodel.layout import Layout, sizes_of
+from parabolt.costmodel.layout import Layout, configurations_of
 from parabolt.costmodel.resolved_instance import ResolvedInstance
 from parabolt.costmodel.step_time import TIME_TERMS, time_features
 from parabolt.costmodel.terms.crash import crash_features
@@ -24,8 +24,6 @@ from parabolt.costmodel.terms.memory import (
 )
 from parabolt.costmodel.terms.term import log_sum
 from parabolt.outcome import GIB
-from parabolt.space.knobs import KNOBS
-from parabolt.space.rules import Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
     from parabolt.outcome import FloatArray
     from parabolt.space.configuration import Configuration
+    from parabolt.space.configurations import Configurations
 
 #: Rows per block, so that intermediate columns stay in a core's cache.
 _BLOCK = 4096
@@ -90,11 +89,11 @@ class CostModel:
         """What the instance doesn't state and the model had to assume."""
         return self.resolved.assumptions
 
-    def layout(self, X: npt.ArrayLike | Sequence[Configuration] | Sizes) -> Layout:
+    def layout(self, X: npt.ArrayLike | Sequence[Configuration] | Configurations) -> Layout:
         """The layout of configurations, encoded rows (n, d), or columns of raw sizes."""
-        return Layout.of(self.resolved, sizes_of(self.instance, X))
+        return Layout.of(self.resolved, configurations_of(self.instance, X))
 
-    def predict(self, X: npt.ArrayLike | Sequence[Configuration] | Sizes) -> Prediction:
+    def predict(self, X: npt.ArrayLike | Sequence[Configuration] | Configurations) -> Prediction:
         """Step time, memory and P(OOM), with uncertainty."""
         x = self.layout(X)
         log_time, time_jacobian = log_sum(time_features(x), self.calibration.time.mean)
@@ -109,15 +108,15 @@ class CostModel:
         )
 
     def point(
-        self, X: npt.ArrayLike | Sequence[Configuration] | Sizes
+        self, X: npt.ArrayLike | Sequence[Configuration] | Configurations
     ) -> tuple[FloatArray, FloatArray]:
         """Median step time in seconds and peak memory in GiB, (n,) each, as fast as it goes."""
-        sizes = sizes_of(self.instance, X)
+        sizes = configurations_of(self.instance, X)
         n = len(sizes.dp)
         time, memory = np.empty(n), np.empty(n)
         for start in range(0, n, _BLOCK):
             block = slice(start, start + _BLOCK)
-            x = Layout.of(self.resolved, _part(sizes, block))
+            x = Layout.of(self.resolved, sizes.take(block))
             time[block] = 0.0
             for term, coefficient in zip(
                 TIME_TERMS, np.exp(self.calibration.time.mean), strict=True
@@ -158,7 +157,3 @@ class CostModel:
         )
         hazard = expit(crash_features(x) @ failures.crash.mean)
         return of_memory + (1.0 - of_memory) * hazard
-
-
-def _part(sizes: Any, block: slice) -> Sizes:
-    return Sizes({name: getattr(sizes, name)[block] for name in KNOBS})

@@ -71,14 +71,13 @@ def _run(document: dict[str, Any], trial: dict[str, Any], problem: Problem) -> R
             noise_std=document["noise_std"],
         ),
     )
-    sizes = [list(c.as_dict().values()) for c in problem.instance.encoding.decode(encoded)]
     step_time_s = np.full(len(observed), np.nan)
     step_time_s[n_initial:] = trial["time_seconds"] / document["iterations"]
     return Run(
         key=replace(key, parabolt=""),  # other code made it
         optimum=problem.optimum.value,
         n_initial=n_initial,
-        sizes=np.array(sizes, dtype=np.int64),
+        configurations=problem.instance.encoding.configurations(encoded),
         observed=observed,
         outcomes=outcomes,
         recommended=_recommended(trial, len(observed), n_initial),

@@ -20,8 +20,7 @@ from parabolt.outcome import Outcome, Outcomes, Status
 from parabolt.problems.feedback import FailureOnlyProblem
 from parabolt.problems.imputation import ImputedProblem
 from parabolt.problems.noise import NoisyProblem, TorchNormalStream
-from parabolt.space.configuration import Configuration
-from parabolt.space.knobs import KNOBS
+from parabolt.space.configurations import Configurations
 from parabolt.tables.sources import load_table
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from parabolt.optimizers.optimizer import Optimizer
     from parabolt.outcome import BoolArray, FloatArray, IntArray
     from parabolt.problems.problem import Problem
+    from parabolt.space.configuration import Configuration
 
 __all__ = ["Run", "RunKey", "execute", "resolved_options", "told_problem", "trial_time_s"]
 
@@ -43,7 +43,7 @@ class Run:
         key: What was run.
         optimum: Throughput of the problem's optimum, in iterations/s.
         n_initial: Size of the initial design: the first evaluations.
-        sizes: What was evaluated: raw sizes (t, 9) int64, columns in the order of `KNOBS`.
+        configurations: What was evaluated; none of a stand-in.
         observed: Throughput as told to the optimizer: with noise, and as the protocol's `feedback`
             says where a trial ran out of memory.
         outcomes: Noiseless outcomes as the problem gave them, nothing imputed.
@@ -62,7 +62,7 @@ class Run:
     key: RunKey
     optimum: float
     n_initial: int
-    sizes: IntArray
+    configurations: Configurations
     observed: FloatArray
     outcomes: Outcomes
     recommended: FloatArray
@@ -80,13 +80,7 @@ class Run:
     @property
     def is_stand_in(self) -> bool:
         """Whether it stands for a failed run, see `without_finds`: it has no configurations."""
-        return not self.sizes.any()
-
-    @property
-    def configurations(self) -> tuple[Configuration, ...]:
-        """What was evaluated."""
-        rows = self.sizes.tolist()
-        return tuple(Configuration(**dict(zip(KNOBS, row, strict=True))) for row in rows)
+        return not len(self.configurations)
 
     @property
     def gpu_hours(self) -> FloatArray:
@@ -103,8 +97,8 @@ class Run:
         n = min(len(self), self.n_initial + n_evaluations)
         arrays = {
             name: getattr(self, name)[:n]
-            for name in ("sizes", "observed", "recommended", "step_time_s", "n_failed_fits",
-                         "was_shortened", "start_s", "end_s")
+            for name in ("configurations", "observed", "recommended", "step_time_s",
+                         "n_failed_fits", "was_shortened", "start_s", "end_s")
         }  # fmt: skip
         protocol = replace(self.key.protocol, n_evaluations=n_evaluations)
         return replace(
@@ -125,7 +119,7 @@ class Run:
             key=key,
             optimum=optimum,
             n_initial=key.protocol.n_initial,
-            sizes=np.zeros((n, len(KNOBS)), dtype=np.int64),
+            configurations=Configurations({}, n=0),
             observed=np.full(n, np.nan),
             outcomes=Outcomes.of([Outcome(Status.CRASHED)] * n),
             recommended=np.full(n, np.nan),
@@ -315,7 +309,7 @@ class _Recorder:
             key=key,
             optimum=self._problem.optimum.value,
             n_initial=n_initial,
-            sizes=np.array([list(c.as_dict().values()) for c in configurations], dtype=np.int64),
+            configurations=Configurations.of(configurations),
             observed=np.array([trial.told.throughput for trial in trials]),
             outcomes=self._problem.evaluate_many(configurations),
             recommended=np.array(self._recommended),

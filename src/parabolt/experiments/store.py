@@ -27,9 +27,9 @@ from parabolt.experiments.run import Run
 from parabolt.experiments.run_key import RunKey
 from parabolt.files import UNFINISHED, write_whole
 from parabolt.outcome import Outcomes
-from parabolt.space.knobs import KNOBS
+from parabolt.space.configurations import Configurations
 
-#: Column to meaning, beside one column of raw sizes for each knob.
+#: Column to meaning, beside one column of values for each knob that isn't neutral throughout.
 COLUMNS: dict[str, str] = {
     "evaluation": "number of the evaluation, from 0; the initial design comes first",
     "is_initial": "whether it belongs to the initial design",
@@ -247,7 +247,7 @@ def run_to_arrow(run: Run) -> pa.Table:
     columns: dict[str, Any] = {
         "evaluation": np.arange(n),
         "is_initial": np.arange(n) < run.n_initial,
-        **{name: run.sizes[:, i] for i, name in enumerate(KNOBS)},
+        **run.configurations.plain(),
         "observed_throughput": run.observed,
         **run.outcomes.to_columns(),
         "recommended_throughput": run.recommended,
@@ -292,7 +292,7 @@ def run_from_arrow(data: pa.Table) -> Run:
         key=RunKey.from_json(about["key"]),
         optimum=float(about["optimum"]),
         n_initial=int(about["n_initial"]),
-        sizes=np.stack([columns[name] for name in KNOBS], axis=1),
+        configurations=Configurations.from_plain(columns, data.num_rows),
         observed=columns["observed_throughput"],
         outcomes=Outcomes.from_columns(columns),
         recommended=columns["recommended_throughput"],

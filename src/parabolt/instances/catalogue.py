@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parabolt.errors import InstanceError, UnknownNameError
+from parabolt.errors import InstanceError, InvalidConfigurationError, UnknownNameError
 from parabolt.instances.model_shape import MODEL_PARTS, ModelShape
 from parabolt.instances.specs import Cluster, Instance, PeakMemColumn, Workload
 from parabolt.space.knobs import KNOBS
@@ -130,13 +130,23 @@ def _name(name: Any) -> str:
 
 
 def _levels(table: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    neutral = {name: [knob.neutral] for name, knob in KNOBS.items() if knob.neutral is not None}
-    _expect_keys("[knobs]", table, set(KNOBS) - set(neutral), set(neutral))
-    levels = {**neutral, **table}
-    for name, sizes in levels.items():
-        if not isinstance(sizes, list):
-            raise InstanceError(f"[knobs] {name}: expected a list of sizes, got {sizes!r}")
-    return tuple((name, tuple(levels[name])) for name in KNOBS)
+    required = {name for name, knob in KNOBS.items() if knob.neutral is None}
+    _expect_keys("[knobs]", table, required, set(KNOBS))
+    for name, values in table.items():
+        if not isinstance(values, list):
+            raise InstanceError(f"[knobs] {name}: expected a list of sizes, got {values!r}")
+    return tuple((name, tuple(_value(name, v) for v in values)) for name, values in table.items())
+
+
+def _value(name: str, stated: Any) -> Any:
+    """A value as a configuration holds it; a word stands for the value that it names."""
+    knob = KNOBS[name]
+    if not (knob.is_named and isinstance(stated, str)):
+        return stated
+    try:
+        return knob.parse(stated)
+    except InvalidConfigurationError as error:
+        raise InstanceError(f"[knobs] {error}") from error
 
 
 def _expect_keys(where: str, table: Any, required: set[str], optional: set[str]) -> None:

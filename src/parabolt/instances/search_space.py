@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from parabolt.errors import InvalidConfigurationError, MissingConfigurationError
 from parabolt.space.configuration import Configuration, are_configurations
+from parabolt.space.configurations import Configurations
 from parabolt.space.encoding import RowIndex
 from parabolt.space.lattice import enumerate_lattice
 
@@ -50,33 +52,40 @@ class SearchSpace:
     """
 
     def __init__(self, instance: Instance, encoded: npt.ArrayLike) -> None:
-        levels = instance.encoding.whole_levels(encoded)
-        codes = instance.encoding.codes(levels)
+        rows = np.array(encoded, dtype=np.float64)
+        codes = instance.encoding.codes(rows)
         if len(codes) == 0:
             raise InvalidConfigurationError(f"{instance.name}: expected candidates, got none")
         if (codes < 0).any():
             row = int(np.argmin(codes))
-            instance.check(instance.encoding.decode(levels[row : row + 1])[0])
+            instance.check(instance.encoding.decode(rows[row : row + 1])[0])
         if len(np.unique(codes)) < len(codes):
             order = np.argsort(codes, kind="stable")
             twice = order[1:][np.diff(codes[order]) == 0][0]
             raise InvalidConfigurationError(f"expected distinct candidates, got row {twice} twice")
         self.instance = instance
-        self.encoded: FloatArray = levels.astype(np.float64)
+        self.encoded: FloatArray = rows
         self.encoded.flags.writeable = False
         self._index = RowIndex(codes, instance.encoding.n_codes)
 
     @classmethod
     def lattice(cls, instance: Instance) -> SearchSpace:
         """All valid configurations of an instance, in canonical order."""
-        sizes = enumerate_lattice(dict(instance.levels), instance.rules)
-        return cls(instance, instance.encoding.encode_sizes(sizes))
+        valid = enumerate_lattice(dict(instance.levels), instance.rules)
+        return cls(instance, instance.encoding.encode(valid))
 
     def __reduce__(self) -> tuple[object, ...]:
         return SearchSpace, (self.instance, self.encoded)
 
     def __len__(self) -> int:
         return len(self.encoded)
+
+    @cached_property
+    def unit_cube(self) -> FloatArray:
+        """The candidates' encoded rows (n, d) in the unit cube of the encoding's bounds."""
+        inputs = self.instance.encoding.to_unit(self.encoded)
+        inputs.flags.writeable = False
+        return inputs
 
     @property
     def candidates(self) -> Candidates:
@@ -103,13 +112,17 @@ class SearchSpace:
             MissingConfigurationError: If one is valid but not a candidate.
         """
         encoding = self.instance.encoding
-        if are_configurations(X):
+        if isinstance(X, Configurations):
+            rows = self._index.rows(encoding.codes_of(X))
+        elif are_configurations(X):
             return np.array([self.row(c) for c in X], dtype=np.int64)
-        levels = encoding.whole_levels(np.asarray(X))
-        rows = self._index.rows(encoding.codes(levels))
+        else:
+            X = np.asarray(X)
+            rows = self._index.rows(encoding.codes(X))
         if (rows < 0).any():
             first = int(np.argmax(rows < 0))
-            self._refuse(encoding.decode(levels[first : first + 1])[0])
+            X = X[first : first + 1]
+            self._refuse(X[0] if isinstance(X, Configurations) else encoding.decode(X)[0])
         return rows
 
     def nearest_rows(self, X: npt.ArrayLike) -> IntArray:

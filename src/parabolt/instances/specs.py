@@ -10,11 +10,12 @@ from parabolt.errors import InstanceError
 from parabolt.instances.validation import is_number, require_bools, require_positive_ints, stated
 from parabolt.space import rules
 from parabolt.space.encoding import Encoding
-from parabolt.space.knobs import KNOBS, ZERO_STAGES
+from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
     from parabolt.instances.model_shape import ModelShape
     from parabolt.space.configuration import Configuration
+    from parabolt.space.knobs import Knob
     from parabolt.space.rules import Rule
 
 
@@ -179,8 +180,9 @@ class Instance:
         model: Model shape.
         cluster: Cluster.
         workload: Workload.
-        levels: Per knob, in canonical order, the raw sizes that are searched, ascending. A knob
-            with one size is a constant.
+        levels: Per knob the values that are searched, ascending. A knob with one value is a
+            constant, and a knob that is left out is neutral. Once made, they are in canonical order
+            and complete.
         max_virtual_stages: Cap on pp x chunks where chunks > 1; None for no cap.
         peak_mem: How published tables of the instance state peak memory; None for GiB.
 
@@ -197,13 +199,19 @@ class Instance:
     peak_mem: PeakMemColumn | None = None
 
     def __post_init__(self) -> None:
-        names = tuple(name for name, _ in self.levels)
-        if names != tuple(KNOBS):
+        given = dict(self.levels)
+        if len(given) < len(self.levels) or not given.keys() <= KNOBS.keys():
+            names = [name for name, _ in self.levels]
             raise InstanceError(
-                f"{self.name}: expected levels of the knobs {', '.join(KNOBS)}, got {names}"
+                f"{self.name}: expected levels of knobs among {', '.join(KNOBS)}, got {names}"
             )
-        for name, sizes in self.levels:
-            _check_levels(self.name, name, sizes)
+        levels = tuple(
+            (name, given[name] if name in given else _neutral_levels(self.name, knob))
+            for name, knob in KNOBS.items()
+        )
+        for name, values in levels:
+            _check_levels(self.name, name, values)
+        object.__setattr__(self, "levels", levels)
 
     @property
     def peak_mem_column(self) -> PeakMemColumn:
@@ -249,13 +257,19 @@ class Instance:
         return {f.name: getattr(self, f.name) for f in fields(self)}  # caches are made anew
 
 
-def _check_levels(instance: str, knob: str, sizes: tuple[int, ...]) -> None:
-    on_scale = all(
-        type(s) is int and (s in ZERO_STAGES if knob == "zero" else s > 0 and not s & (s - 1))
-        for s in sizes
-    )
-    if not sizes or not on_scale or list(sizes) != sorted(set(sizes)):
-        scale = "among 0, 2, 3" if knob == "zero" else "that are powers of two"
+def _neutral_levels(instance: str, knob: Knob) -> tuple[int, ...]:
+    if knob.neutral is None:
+        raise InstanceError(f"{instance}: expected levels of {knob.name}, got none")
+    return (knob.neutral,)
+
+
+def _check_levels(instance: str, name: str, values: tuple[int, ...]) -> None:
+    scale = KNOBS[name].scale
+    is_whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
+    is_on_scale = is_whole and all(map(scale.allows, values))
+    if not values or not is_on_scale or list(values) != sorted(set(values)):
+        found = ", ".join(map(scale.word, values) if is_whole else map(repr, values))
         raise InstanceError(
-            f"{instance}, levels of {knob}: expected ascending sizes {scale}, got {list(sizes)}"
+            f"{instance}, levels of {name}: expected ascending values, each {scale.words}, "
+            f"got [{found}]"
         )

@@ -46,8 +46,13 @@ def make_client(space: SearchSpace, *, seed: int = 0) -> Any:
     client.configure_experiment(
         name=space.instance.name,
         parameters=[
-            ChoiceParameterConfig(name=name, values=sizes, parameter_type="int", is_ordered=True)
-            for name, sizes in CandidateBox(space).sizes.items()
+            ChoiceParameterConfig(
+                name=axis.knob.name,
+                values=[axis.knob.plain(value) for value in axis.values],
+                parameter_type="str" if axis.knob.is_named else "int",
+                is_ordered=not axis.is_choice,
+            )
+            for axis in space.instance.encoding.axes
         ],
     )
     client.configure_optimization("throughput", outcome_constraints=["memory_margin <= 0"])

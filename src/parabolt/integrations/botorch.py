@@ -57,15 +57,14 @@ class TableLookup(torch.nn.Module):
     def __init__(self, problem: Problem, output_col: str) -> None:
         super().__init__()
         outcomes = problem.evaluate_many(problem.space.encoded)
-        raw = problem.instance.encoding.sizes(problem.space.encoded.astype(np.int64))
         self._space = problem.space
-        self.input_cols = [knob.column for knob in problem.knobs]
+        self.input_cols = _input_columns(problem.instance)
         self.output_col = output_col
-        self.ds: dict[str, FloatArray] = {
-            knob.column: problem.space.encoded[:, i].copy()
-            if knob.is_log2
-            else np.asarray(getattr(raw, knob.name), dtype=np.float64)
-            for i, knob in enumerate(problem.knobs)
+        encoding = problem.instance.encoding
+        cells = encoding.cells(encoding.configurations(problem.space.encoded))
+        self.ds: dict[str, Any] = {
+            name: column.astype(np.float64) if column.dtype.kind == "i" else column
+            for name, column in cells.items()
         }
         self.ds |= {output_col: outcomes.throughput, "peak_mem": outcomes.peak_memory_gib}
         self.register_buffer("Xs", torch.tensor(problem.space.encoded), persistent=False)
@@ -257,7 +256,11 @@ class PCO(ConstrainedBaseTestProblem):
             )
         flat: FloatArray = points.detach().cpu().double().numpy().reshape(-1, self.dim)
         lower, upper = self._space.instance.encoding.bounds
-        wrong = ~((flat >= lower) & (flat <= upper) & (flat == np.round(flat)))
+        is_whole = [
+            isinstance(low, int) for low, _ in self._space.instance.encoding.ranges.values()
+        ]
+        wrong = ~((flat >= lower) & (flat <= upper))
+        wrong |= np.array(is_whole) & (flat != np.round(flat))
         if wrong.any():
             row, column = np.argwhere(wrong)[0]
             raise InvalidConfigurationError(
@@ -281,14 +284,23 @@ class PCO(ConstrainedBaseTestProblem):
         return rows
 
 
+def _input_columns(instance: Any) -> list[str]:
+    """A name for each column of the encoding: the table's, or `column=word` of a choice."""
+    columns: list[str] = []
+    for axis in instance.encoding.axes:
+        is_choice = axis.scale.width > 1
+        columns += [f"{axis.column}={w}" for w in axis.words] if is_choice else [axis.column]
+    return columns
+
+
 def _facts(instance: Any) -> dict[str, Any]:
     """What BoTorch and the original keep in class attributes."""
-    lower, upper = instance.encoding.bounds.astype(int).tolist()
+    ranges = list(instance.encoding.ranges.values())
     return {
-        "dim": len(lower),
-        "_bounds": list(zip(lower, upper, strict=True)),
-        "discrete_inds": list(range(len(lower))),
-        "input_cols": [knob.column for knob in instance.encoding.knobs],
+        "dim": len(ranges),
+        "_bounds": ranges,
+        "discrete_inds": list(range(len(ranges))),
+        "input_cols": _input_columns(instance),
         "num_gpus": instance.cluster.n_gpus,
         "num_hosts": instance.cluster.n_hosts,
         "batch_size": instance.workload.batch_size,

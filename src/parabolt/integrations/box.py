@@ -45,24 +45,21 @@ class CandidateBox:
         space: Instance and candidates.
 
     Attributes:
-        sizes: Knob name to the raw sizes that are searched, ascending.
-        levels: Name to smallest and largest level of the encoding: `dp_log2` and so on, and
-            `zero_ordinal` for the ordinal of the ZeRO stage.
+        sizes: Knob name to the values or words that are searched, ascending.
+        levels: Name to smallest and largest number of the encoding: `dp_log2` and so on, and
+            `zero_ordinal` for the ordinal of the ZeRO stage. Ints where there are only whole ones.
     """
 
     def __init__(self, space: SearchSpace) -> None:
         encoding = space.instance.encoding
         self.space = space
-        self._knobs = {knob.name: knob for knob in encoding.knobs}
-        all_sizes = dict(space.instance.levels)
-        self.sizes: dict[str, list[int]] = {name: list(all_sizes[name]) for name in self._knobs}
-        names = [f"{k.name}_log2" if k.is_log2 else f"{k.name}_ordinal" for k in encoding.knobs]
-        ends = encoding.bounds.astype(int).T.tolist()
-        self._lower, self._span = encoding.bounds[0], encoding.bounds[1] - encoding.bounds[0]
-        self._inputs = (space.encoded - self._lower) / self._span
-        self.levels: dict[str, tuple[int, int]] = {
-            name: (low, high) for name, (low, high) in zip(names, ends, strict=True)
+        self._encoding = encoding
+        self._axes = {axis.knob.name: axis for axis in encoding.axes}
+        self.sizes: dict[str, list[int | str]] = {
+            name: [axis.knob.plain(value) for value in axis.values]
+            for name, axis in self._axes.items()
         }
+        self.levels = encoding.ranges
 
     def encode(self, sizes: Mapping[str, Any]) -> FloatArray:
         """Raw sizes, one for each searched knob, as an encoded point (d,).
@@ -71,22 +68,32 @@ class CandidateBox:
             InvalidConfigurationError: If knobs are missing or unknown, or a size is off its scale.
         """
         _expect_names(sizes, self.sizes)
-        return np.array(
-            [k.encode(int(sizes[name])) for name, k in self._knobs.items()], dtype=float
-        )
+        points = []
+        for name, axis in self._axes.items():
+            given = sizes[name]
+            value = axis.knob.check(given if isinstance(given, str) else int(given))
+            points.append(axis.scale.encode(value))
+        return np.concatenate(points)
 
-    def sizes_of(self, row: int) -> dict[str, int]:
-        """Raw sizes of a candidate by row number, one for each searched knob."""
+    def sizes_of(self, row: int) -> dict[str, int | str]:
+        """Values or words of a candidate by row number, one for each searched knob."""
         configuration = self.space.candidates[row]
-        return {name: getattr(configuration, name) for name in self._knobs}
+        return {k: axis.knob.plain(getattr(configuration, k)) for k, axis in self._axes.items()}
 
-    def levels_of(self, row: int) -> dict[str, int]:
-        """Levels of a candidate by row number."""
-        return dict(zip(self.levels, self.space.encoded[row].astype(int).tolist(), strict=True))
+    def levels_of(self, row: int) -> dict[str, int | float]:
+        """Numbers of a candidate's encoded row, by name."""
+        return {
+            name: type(low)(number)
+            for (name, (low, _)), number in zip(
+                self.levels.items(), self.space.encoded[row].tolist(), strict=True
+            )
+        }
 
     def distances(self, point: FloatArray) -> FloatArray:
         """Squared distances (n,) of an encoded point (d,) to all candidates, in the unit cube."""
-        squares: FloatArray = ((self._inputs - (point - self._lower) / self._span) ** 2).sum(axis=1)
+        squares: FloatArray = ((self.space.unit_cube - self._encoding.to_unit(point)) ** 2).sum(
+            axis=1
+        )
         return squares
 
     def place(self, point: FloatArray) -> Placed:

@@ -14,7 +14,7 @@ from parabolt.errors import MissingDependencyError
 from parabolt.instances.search_space import SearchSpace
 from parabolt.integrations.box import CandidateBox
 from parabolt.space.configuration import Configuration
-from parabolt.space.rules import Sizes
+from parabolt.space.configurations import Configurations
 
 try:
     import ConfigSpace
@@ -26,6 +26,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from parabolt.space.axis import Axis
     from parabolt.space.rules import Rule
 
 
@@ -41,14 +42,11 @@ def configuration_space(space: SearchSpace, *, seed: int = 0) -> Any:
     box = CandidateBox(space)
     first = box.sizes_of(0)
     found = ConfigSpace.ConfigurationSpace(name=space.instance.name, seed=seed)
-    found.add(
-        ConfigSpace.OrdinalHyperparameter(name, sizes, default_value=first[name])
-        for name, sizes in box.sizes.items()
-    )
+    found.add(_hyperparameter(axis, first[axis.knob.name]) for axis in space.instance.encoding.axes)
     clauses = [
         _clause(found, forbidden)
         for rule in space.instance.rules
-        for forbidden in _forbidden_by(rule, space, box)
+        for forbidden in _forbidden_by(rule, space)
     ]
     clauses += [_clause(found, missing) for missing in _missing(space)]
     found.add(clauses)
@@ -63,28 +61,34 @@ def candidate(space: SearchSpace, config: Mapping[str, Any]) -> Configuration:
         MissingConfigurationError: If it isn't a candidate.
     """
     constants = space.instance.encoding.constants
-    sizes = {name: int(size) for name, size in dict(config).items()}
+    sizes = {k: v if isinstance(v, str) else int(v) for k, v in dict(config).items()}
     configuration = Configuration.from_dict({**constants, **sizes})
     space.row(configuration)
     return configuration
 
 
-def _forbidden_by(rule: Rule, space: SearchSpace, box: CandidateBox) -> Iterator[dict[str, Any]]:
+def _forbidden_by(rule: Rule, space: SearchSpace) -> Iterator[dict[str, Any]]:
     """Sizes that break a rule: one for each knob but the last, and a list for the last."""
-    knobs = [name for name in rule.knobs if name in box.sizes]
-    if not knobs:
+    encoding = space.instance.encoding
+    axes = [axis for axis in encoding.axes if axis.knob.name in rule.knobs]
+    if not axes:
         return
-    *others, last = knobs
-    constants = space.instance.encoding.constants
-    tried = np.array(box.sizes[last], dtype=np.int64)
-    for sizes in product(*(box.sizes[name] for name in others)):
-        chosen = dict(zip(others, sizes, strict=True))
-        columns = {
-            name: np.full(len(tried), size) for name, size in {**constants, **chosen}.items()
-        }
-        holds = np.broadcast_to(rule.holds(Sizes({**columns, last: tried})), tried.shape)
+    *others, last = axes
+    for values in product(*(axis.values for axis in others)):
+        chosen = {axis.knob.name: value for axis, value in zip(others, values, strict=True)}
+        tried = Configurations({**encoding.constants, **chosen, last.knob.name: last.array})
+        holds = np.broadcast_to(rule.holds(tried), len(tried))
         if not holds.all():
-            yield {**chosen, last: tried[~holds].tolist()}
+            sizes = {axis.knob.name: axis.knob.plain(chosen[axis.knob.name]) for axis in others}
+            broken = last.array[~holds].tolist()
+            yield {**sizes, last.knob.name: [last.knob.plain(value) for value in broken]}
+
+
+def _hyperparameter(axis: Axis, default: int | str) -> Any:
+    name, words = axis.knob.name, [axis.knob.plain(value) for value in axis.values]
+    if axis.is_choice:
+        return ConfigSpace.CategoricalHyperparameter(name, words, default_value=default)
+    return ConfigSpace.OrdinalHyperparameter(name, words, default_value=default)
 
 
 def _missing(space: SearchSpace) -> Iterator[dict[str, Any]]:

@@ -93,7 +93,9 @@ class Search(gymnasium.Env):
         """Starts a search; before the first try the observation is all zeros."""
         super().reset(seed=seed, options=options)
         self._best, self._left = 0.0, self.budget
-        return self._observation(np.zeros(len(self.problem.knobs)), 0.0, has_failed=False), {}
+        return self._observation(
+            np.zeros(self.problem.space.encoded.shape[1]), 0.0, has_failed=False
+        ), {}
 
     def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Tries a candidate."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from parabolt.errors import MissingDependencyError
 from parabolt.integrations.box import CandidateBox
-from parabolt.optimizers.published.optuna_study import OptunaOptimizer
+from parabolt.optimizers.published.optuna_study import OptunaOptimizer, distribution
 from parabolt.optimizers.told_margin import told_margin
 
 try:
@@ -49,10 +49,7 @@ class Objective:
     @property
     def search_space(self) -> dict[str, Any]:
         """Parameter name to distribution."""
-        return {
-            name: optuna.distributions.IntDistribution(low, high)
-            for name, (low, high) in self._box.levels.items()
-        }
+        return {name: distribution(low, high) for name, (low, high) in self._box.levels.items()}
 
     def __call__(self, trial: Any) -> float:
         """The throughput of the trial's candidate.
@@ -62,6 +59,8 @@ class Objective:
         """
         levels = {
             name: trial.suggest_int(name, low, high)
+            if isinstance(low, int)
+            else trial.suggest_float(name, low, high)
             for name, (low, high) in self._box.levels.items()
         }
         placed = self._box.place_levels(levels)
@@ -79,7 +78,7 @@ class Objective:
         """The outcome of the candidate that parameters stand for."""
         return self.problem.evaluate(self._box.place_levels(params).configuration)
 
-    def params(self, row: int) -> dict[str, int]:
+    def params(self, row: int) -> dict[str, int | float]:
         """Parameters of a candidate by row number, for `study.enqueue_trial`."""
         return self._box.levels_of(row)
 

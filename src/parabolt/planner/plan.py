@@ -11,10 +11,7 @@ from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import OptionError
 from parabolt.frameworks.registry import launches
 from parabolt.planner.request import n_micro_batches, plan_rules
-from parabolt.space.configuration import Configuration
-from parabolt.space.knobs import KNOBS
 from parabolt.space.lattice import enumerate_lattice
-from parabolt.space.rules import Sizes
 
 if TYPE_CHECKING:
     from parabolt.costmodel.calibration.calibration import Calibration
@@ -24,6 +21,8 @@ if TYPE_CHECKING:
     from parabolt.frameworks.launch_settings import LaunchSettings
     from parabolt.instances.specs import Instance
     from parabolt.outcome import IntArray
+    from parabolt.space.configuration import Configuration
+    from parabolt.space.configurations import Configurations
 
 #: Candidates whose uncertainty is worked out: this many times those asked for, best first.
 _SHORTLIST = 20
@@ -133,16 +132,16 @@ def make_plan(
     model = CostModel(instance, calibration)
     if trials is not None:
         model = CostModel(instance, model.calibration.fit(trials))
-    sizes = enumerate_lattice(dict(instance.levels), plan_rules(instance))
-    step_time_s, peak_gib = model.point(_columns(sizes))
+    lattice = enumerate_lattice(dict(instance.levels), plan_rules(instance))
+    step_time_s, peak_gib = model.point(lattice)
     fits = peak_gib <= model.resolved.capacity_gib
     order = np.argsort(np.where(fits, step_time_s, np.inf), kind="stable")[: int(fits.sum())]
-    shortlist = sizes[order[: _SHORTLIST * n_best]]
-    prediction = model.predict(_columns(shortlist))
+    shortlist = lattice.take(order[: _SHORTLIST * n_best])
+    prediction = model.predict(shortlist)
     chosen = _without_bucket_twins(shortlist, np.flatnonzero(prediction.p_oom <= max_risk))
     return Plan(
         tuple(_entry(model, shortlist, prediction, row) for row in chosen[:n_best]),
-        len(sizes),
+        len(lattice),
         int(fits.sum()),
         model.calibration.n_trials,
         model.assumptions,
@@ -156,9 +155,9 @@ def _check_options(n_best: int, max_risk: float) -> None:
         raise OptionError(f"max_risk: expected a probability above 0, got {max_risk!r}")
 
 
-def _without_bucket_twins(sizes: IntArray, rows: IntArray) -> list[int]:
-    """Rows of `sizes` that don't differ from an earlier one in the bucket alone."""
-    rest = np.delete(sizes, list(KNOBS).index("bucket"), axis=1)
+def _without_bucket_twins(shortlist: Configurations, rows: IntArray) -> list[int]:
+    """Rows of the shortlist that don't differ from an earlier one in the bucket alone."""
+    rest = shortlist.without("bucket")
     seen: set[bytes] = set()
     kept = []
     for row in map(int, rows):
@@ -169,9 +168,9 @@ def _without_bucket_twins(sizes: IntArray, rows: IntArray) -> list[int]:
 
 
 def _entry(
-    model: CostModel, sizes: IntArray, prediction: Prediction, row: int
+    model: CostModel, shortlist: Configurations, prediction: Prediction, row: int
 ) -> PlannedConfiguration:
-    configuration = Configuration(**dict(zip(KNOBS, map(int, sizes[row]), strict=True)))
+    configuration = shortlist[row]
     low, high = prediction.throughput_interval(0.9)
     throughput = float(prediction.throughput[row])
     return PlannedConfiguration(
@@ -186,7 +185,3 @@ def _entry(
         model.explain(configuration),
         launches(model.instance, configuration),
     )
-
-
-def _columns(sizes: IntArray) -> Sizes:
-    return Sizes({name: sizes[:, i] for i, name in enumerate(KNOBS)})

@@ -107,7 +107,6 @@ def plan_instance(model: ModelShape, cluster: Cluster, workload: Workload) -> In
         "bucket": _BUCKETS,
         "zero": _ZERO,
         "chunks": _CHUNKS,
-        "grad_accum": (1,),
     }
     return Instance("plan", model, cluster, workload, tuple(levels.items()))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parabolt.costmodel.calibration.evidence import Evidence
-from parabolt.errors import InvalidConfigurationError, ParaboltError, TableError
+from parabolt.errors import ParaboltError, TableError
 from parabolt.outcome import Outcome, Outcomes, Source, Status
 from parabolt.space.configuration import Configuration
 from parabolt.space.knobs import KNOBS
@@ -26,7 +26,7 @@ _OUTPUTS = ("status", "throughput", "step_time_s", "peak_memory_gib")
 def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
     """Reads trials of an instance.
 
-    Columns: the knobs by name with raw sizes (`dp,tp,pp,cp,sp,bucket,zero,chunks`; one left out is
+    Columns: the knobs by name with raw sizes or words (`dp,tp,pp,bucket,zero`, ...; one left out is
     neutral), `status` (`ok` or `oom`, ...), `throughput` in iterations/s or `step_time_s`, and
     optionally `peak_memory_gib`, which version 0.1 called `peak_memory_gb`. Empty cells are
     unknown.
@@ -47,7 +47,7 @@ def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
     for line, row in enumerate(rows, start=2):
         try:
             configuration = Configuration.from_dict(
-                {k: _whole(k, row[k]) for k in KNOBS if row.get(k)}
+                {k: KNOBS[k].parse(row[k]) for k in KNOBS if row.get(k)}
             )
             instance.check(configuration)
             outcomes.append(_outcome(row, instance.cluster.memory_gib))
@@ -105,10 +105,3 @@ def _positive(row: dict[str, str], name: str) -> float:
     if number <= 0.0 or math.isinf(number):
         raise TableError(f"{name}: expected a positive number, got {text}")
     return number
-
-
-def _whole(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError as error:
-        raise InvalidConfigurationError(f"{name}: expected a whole number, got {text!r}") from error

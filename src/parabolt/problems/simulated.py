@@ -19,7 +19,6 @@ from parabolt.instances.search_space import SearchSpace
 from parabolt.outcome import OOM_MARGIN
 from parabolt.problems.registry import SIMULATED
 from parabolt.problems.tabular import TabularProblem
-from parabolt.space.knobs import KNOBS
 from parabolt.tables.schema import context_values
 from parabolt.tables.table import Table
 
@@ -187,8 +186,8 @@ def hidden_machine(rng: np.random.Generator, scale: float = 1.0) -> Calibration:
 
 def _per_family(instance: Instance, encoded: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Standard normals (n,), the same for rows that differ in the bucket alone."""
-    names = [knob.name for knob in instance.encoding.knobs]
-    rest = np.delete(encoded, names.index("bucket"), axis=1) if "bucket" in names else encoded
+    is_bucket = [label.startswith("bucket_") for label in instance.encoding.labels]
+    rest = np.delete(encoded, np.flatnonzero(is_bucket), axis=1)
     family = np.unique(rest, axis=0, return_inverse=True)[1].ravel()
     normals: FloatArray = rng.standard_normal(family.max() + 1)[family]
     return normals
@@ -203,13 +202,11 @@ def _columns(
     spread: FloatArray,
 ) -> dict[str, pa.Array]:
     n, capacity = len(space), instance.cluster.memory_gib
-    sizes = instance.encoding.sizes(space.encoded.astype(np.int64))
-    columns = {}
-    for name, knob in KNOBS.items():
-        raw = getattr(sizes, name)
-        columns[knob.column] = pa.array(np.log2(raw).astype(np.int64) if knob.is_log2 else raw)
+    encoding = instance.encoding
+    cells = encoding.cells(encoding.configurations(space.encoded))
+    columns = {name: pa.array(values) for name, values in cells.items()}
     for name, value in context_values(instance).items():
-        columns[name] = pa.array(np.full(n, value, dtype=np.int64))
+        columns[name] = pa.array([value] * n)
     throughput = np.where(is_ok, 1.0 / seconds, np.nan)
     word = pa.array(["simulated"] * n)
     sources = np.where(is_ok, "simulated", "").tolist()

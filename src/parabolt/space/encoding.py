@@ -1,178 +1,273 @@
-"""The search encoding: configurations as rows of small integers, and as one integer code.
+"""The search encoding: configurations as rows of numbers, and as one integer code.
 
-Symbols: n rows, d searched knobs. A row holds log2 of each size, and the ordinal of the ZeRO stage
-(0, 1, 2 for stage 0, 2, 3). X is (n, d) float64. A code is the mixed-radix number of a row within
-the bounds, so ascending codes are lexicographic rows.
+Symbols: n rows, a axes (searched knobs), d numbers in a row. A row holds each knob's point on its
+scale: log2 of a size, the position of a ZeRO stage. X is (n, d) float64; d = a unless a knob is a
+choice among more than two. A code is the mixed-radix number of the values' positions, so ascending
+codes are lexicographic configurations.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from parabolt.errors import InvalidConfigurationError
+from parabolt.space.axis import Axis
 from parabolt.space.configuration import Configuration
-from parabolt.space.knobs import KNOBS, ZERO_STAGES, Knob
-from parabolt.space.rules import Sizes
+from parabolt.space.configurations import Configurations
+from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
     from parabolt.outcome import FloatArray, IntArray
+    from parabolt.space.knobs import Knob
 
 #: Largest code space that is indexed by a plain array; beyond it codes are searched by bisection.
 _DENSE_CODES = 1 << 26
-
-#: Levels beyond are clipped: so the product of two sizes fits an int64, and that of four, where it
-#: overflows, is 0 or negative, hence no number of GPUs.
-_LARGEST_LEVEL = 31
 
 
 class Encoding:
     """Exact two-way map between configurations and encoded rows.
 
     Args:
-        levels: Raw sizes of each knob, ascending. Knobs with one level are constants and not part
-            of a row.
+        levels: Values of each knob, ascending. Knobs with one value are constants and not part of a
+            row.
+
+    Attributes:
+        axes: The searched knobs with their values, in canonical order.
+        constants: The other knobs, and their value.
+        labels: A name (d) for each column of a row.
     """
 
     def __init__(self, levels: Mapping[str, Sequence[int]]) -> None:
-        self.knobs: tuple[Knob, ...] = tuple(
-            knob for name, knob in KNOBS.items() if len(levels[name]) > 1
+        self.axes = tuple(
+            Axis(knob, tuple(levels[name])) for name, knob in KNOBS.items() if len(levels[name]) > 1
         )
         self.constants: dict[str, int] = {
             name: levels[name][0] for name in KNOBS if len(levels[name]) == 1
         }
-        ends = [
-            (knob.encode(levels[knob.name][0]), knob.encode(levels[knob.name][-1]))
-            for knob in self.knobs
-        ]
-        bounds = np.array(ends, dtype=np.int64).reshape(-1, 2)
-        self._lower, self._upper = bounds[:, 0].copy(), bounds[:, 1].copy()
-        radix = self._upper - self._lower + 1
-        self.n_codes = int(np.prod(radix, dtype=np.float64))
-        self._strides = np.append(np.cumprod(radix[::-1])[-2::-1], 1)[: len(radix)]
+        self.labels = tuple(label for axis in self.axes for label in axis.labels)
+        self._sizes = np.array([len(axis.values) for axis in self.axes], dtype=np.int64)
+        self.n_codes = int(np.prod(self._sizes, dtype=np.float64))
+        self._strides = np.append(np.cumprod(self._sizes[::-1])[-2::-1], 1)[: len(self.axes)]
+        firsts = [axis.first_level for axis in self.axes]
+        #: Where all points are consecutive whole numbers, the first of each.
+        self._firsts = None if None in firsts else np.array(firsts, dtype=np.int64)
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """The searched knobs, in canonical order."""
+        return tuple(axis.knob for axis in self.axes)
 
     @property
     def bounds(self) -> FloatArray:
-        """Smallest and largest level of each searched knob, (2, d) float64."""
-        return np.stack([self._lower, self._upper]).astype(np.float64)
+        """Smallest and largest number of each column, (2, d) float64."""
+        if not self.axes:
+            return np.zeros((2, 0))
+        return np.hstack([axis.scale.bounds for axis in self.axes])
 
-    def encode(self, configurations: Sequence[Configuration]) -> FloatArray:
+    @property
+    def ranges(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Label to the bounds of each column: ints where it holds whole numbers only."""
+        ranges: dict[str, tuple[int, int] | tuple[float, float]] = {}
+        for axis in self.axes:
+            for label, points in zip(axis.labels, axis.scale.points.T, strict=True):
+                low, high = float(points.min()), float(points.max())
+                is_whole = (points == np.rint(points)).all()
+                ranges[label] = (int(low), int(high)) if is_whole else (low, high)
+        return ranges
+
+    def encode(self, configurations: Sequence[Configuration] | Configurations) -> FloatArray:
         """Encoded rows (n, d) float64 of n configurations.
 
         Raises:
-            InvalidConfigurationError: If a constant knob isn't at its constant.
+            InvalidConfigurationError: If a constant knob isn't at its constant, or a value isn't
+                listed.
         """
-        for configuration in configurations:
-            self._check_constants(configuration)
-        rows = [[k.encode(getattr(c, k.name)) for k in self.knobs] for c in configurations]
-        return np.array(rows, dtype=np.float64).reshape(-1, len(self.knobs))
-
-    def encode_sizes(self, sizes: IntArray) -> FloatArray:
-        """Encoded rows (n, d) of raw sizes (n, 9) whose columns are in the order of `KNOBS`."""
-        columns = {name: sizes[:, i] for i, name in enumerate(KNOBS)}
-        encoded = [
-            np.log2(columns[k.name]) if k.is_log2 else np.searchsorted(ZERO_STAGES, columns[k.name])
-            for k in self.knobs
-        ]
-        return np.stack(encoded, axis=1).astype(np.float64)
+        if not isinstance(configurations, Configurations):
+            configurations = Configurations.of(configurations)
+        for name, value in self.constants.items():
+            if len(wrong := np.flatnonzero(getattr(configurations, name) != value)):
+                word = KNOBS[name].scale.word
+                found = configurations[int(wrong[0])]
+                raise InvalidConfigurationError(
+                    f"{found}: {name} is fixed at {word(value)} in this instance, got "
+                    f"{word(getattr(found, name))}"
+                )
+        points = [self._points(axis, configurations) for axis in self.axes]
+        return np.hstack(points) if points else np.zeros((len(configurations), 0))
 
     def decode(self, X: npt.ArrayLike) -> list[Configuration]:
         """Configurations of encoded rows (n, d); the inverse of `encode`.
 
         Raises:
-            InvalidConfigurationError: If a row isn't on the lattice of whole levels.
+            InvalidConfigurationError: If a row isn't on the scales of its knobs.
         """
-        return [self._decode_row(row) for row in self.whole_levels(X)]
+        rows = self._checked(X)
+        if (self._positions(rows) >= 0).all():
+            return list(self.configurations(rows))
+        return [self._decode_row(row) for row in rows]
 
-    def whole_levels(self, X: npt.ArrayLike) -> IntArray:
-        """Encoded rows as int64 (n, d).
+    def configurations(self, X: npt.ArrayLike) -> Configurations:
+        """Configurations of encoded rows (n, d), as columns.
 
         Raises:
-            InvalidConfigurationError: If the shape is wrong or a level isn't a whole number.
+            InvalidConfigurationError: If a row holds what is not listed.
         """
-        rows = np.asarray(X)
-        if rows.ndim != 2 or rows.shape[1] != len(self.knobs):
+        rows = self._checked(X)
+        positions = self._positions(rows)
+        if (positions < 0).any():
+            row = int(np.argmax((positions < 0).any(axis=1)))
             raise InvalidConfigurationError(
-                f"expected encoded rows of shape (n, {len(self.knobs)}) with columns "
-                f"{', '.join(k.name for k in self.knobs)}, got shape {rows.shape}"
+                f"row {row}: {self._decode_row(rows[row])} has a value that is not listed"
+            )
+        return self.at(positions)
+
+    def positions(self, X: npt.ArrayLike) -> IntArray:
+        """Positions (n, a) on the axes of encoded rows (n, d); -1 where a value is not listed.
+
+        Raises:
+            InvalidConfigurationError: If the shape is wrong, or a row isn't on the scales.
+        """
+        return self._positions(self._checked(X))
+
+    def codes(self, X: npt.ArrayLike) -> IntArray:
+        """Codes (n,) of encoded rows (n, d); -1 where a value is not listed.
+
+        Raises:
+            InvalidConfigurationError: If the shape is wrong, or a row isn't on the scales.
+        """
+        return self.codes_at(self.positions(X))
+
+    def codes_of(self, configurations: Configurations) -> IntArray:
+        """Codes (n,) of configurations; -1 where a value is not listed or off its constant."""
+        columns = [a.positions_of(getattr(configurations, a.knob.name)) for a in self.axes]
+        codes = self.codes_at(np.stack(columns, axis=1))
+        for name, value in self.constants.items():
+            codes[getattr(configurations, name) != value] = -1
+        return codes
+
+    def codes_at(self, positions: IntArray) -> IntArray:
+        """Codes (n,) of positions (n, a); -1 where one is -1."""
+        return np.where((positions >= 0).all(axis=1), positions @ self._strides, -1)
+
+    def from_codes(self, codes: IntArray) -> Configurations:
+        """Configurations of codes (n,); the inverse of `codes`."""
+        return self.at(codes[:, None] // self._strides % self._sizes)
+
+    def code(self, configuration: Configuration) -> int:
+        """Code of one configuration; -1 where a value is not listed or off its constant."""
+        code = 0
+        for name, steps in self._steps:
+            step = steps.get(getattr(configuration, name))
+            if step is None:
+                return -1
+            code += step
+        return code if self._constants_of(configuration) == self._constants else -1
+
+    def cells(self, configurations: Configurations) -> dict[str, npt.NDArray[Any]]:
+        """Input columns (n,) of a table: ints, or words where values have names."""
+        return {
+            axis.column: np.array(axis.cells)[axis.positions_of(getattr(configurations, name))]
+            for name, axis in ((axis.knob.name, axis) for axis in self.axes)
+        }
+
+    def to_unit(self, X: FloatArray) -> FloatArray:
+        """Encoded rows (n, d) in the unit cube of the bounds."""
+        lower, upper = self.bounds
+        return np.asarray((X - lower) / (upper - lower))
+
+    def from_unit(self, U: FloatArray) -> Configurations:
+        """The configurations whose values are nearest, knob by knob, to points (n, d) of the cube.
+
+        It need not be valid.
+        """
+        lower, upper = self.bounds
+        rows = lower + U * (upper - lower)
+        if self._firsts is not None:
+            positions = np.rint(rows).astype(np.int64) - self._firsts
+            return self.at(np.clip(positions, 0, self._sizes - 1))
+        columns = []
+        for axis, points in self._split(rows):
+            squares = ((points[:, None, :] - axis.scale.points) ** 2).sum(axis=2)
+            columns.append(squares.argmin(axis=1))
+        return self.at(np.stack(columns, axis=1))
+
+    def at(self, positions: IntArray) -> Configurations:
+        """Configurations of the positions (n, a) of their values on the axes."""
+        columns: dict[str, Any] = {
+            axis.knob.name: axis.array[positions[:, i]] for i, axis in enumerate(self.axes)
+        }
+        return Configurations({**self.constants, **columns}, n=len(positions))
+
+    def _points(self, axis: Axis, configurations: Configurations) -> FloatArray:
+        values = getattr(configurations, axis.knob.name)
+        positions = axis.positions_of(values)
+        if (positions >= 0).all():
+            return axis.scale.points[positions]
+        return np.stack([axis.scale.encode(int(value)) for value in values])
+
+    def _checked(self, X: npt.ArrayLike) -> FloatArray:
+        """X as an array of finite numbers of the right shape."""
+        rows = np.asarray(X)
+        if rows.ndim != 2 or rows.shape[1] != len(self.labels):
+            columns = ", ".join(knob.name for knob in self.knobs)
+            raise InvalidConfigurationError(
+                f"expected encoded rows of shape (n, {len(self.labels)}) with columns {columns}, "
+                f"got shape {rows.shape}"
             )
         if rows.dtype.kind not in "iuf":
             raise InvalidConfigurationError(f"expected numbers, got dtype {rows.dtype}")
         if rows.dtype.kind == "f" and not np.isfinite(rows).all():
             raise InvalidConfigurationError("expected finite levels, got NaN or inf")
+        return rows
+
+    def _positions(self, rows: FloatArray) -> IntArray:
+        """Positions (n, a) of checked rows; -1 where a value is not listed."""
+        if self._firsts is None:
+            found = [axis.positions_at(points) for axis, points in self._split(rows)]
+            return np.stack(found, axis=1)
         levels = rows.astype(np.int64)
         if not np.array_equal(levels, rows):
             row, column = np.argwhere(levels != rows)[0]
             raise InvalidConfigurationError(
-                f"row {row}, {self.knobs[column].column}: expected a whole level, "
+                f"row {row}, {self.axes[column].column}: expected a whole level, "
                 f"got {rows[row, column]}"
             )
-        return levels
+        positions = levels - self._firsts
+        return np.where((positions >= 0) & (positions < self._sizes), positions, -1)
 
-    def codes(self, levels: IntArray) -> IntArray:
-        """Codes (n,) of whole levels (n, d); -1 where a level is out of bounds."""
-        inside = ((levels >= self._lower) & (levels <= self._upper)).all(axis=1)
-        return np.where(inside, (levels - self._lower) @ self._strides, -1)
+    def _split(self, rows: FloatArray) -> list[tuple[Axis, FloatArray]]:
+        widths = [axis.scale.width for axis in self.axes]
+        return list(zip(self.axes, np.split(rows, np.cumsum(widths)[:-1], axis=1), strict=True))
 
-    def levels(self, codes: IntArray) -> IntArray:
-        """Whole levels (n, d) of codes (n,) within the bounds; the inverse of `codes`."""
-        digits: IntArray = codes[:, None] // self._strides % (self._upper - self._lower + 1)
-        return digits + self._lower
-
-    def sizes(self, levels: IntArray) -> Sizes:
-        """Raw sizes of whole levels (n, d) as columns (n,), constants included.
-
-        Levels out of bounds are clipped to what an int64 can hold; `codes` tells them.
-        """
-        columns: dict[str, IntArray] = {}
-        for name in KNOBS:
-            columns[name] = np.full(len(levels), self.constants.get(name, 0))
-        for i, knob in enumerate(self.knobs):
-            column = levels[:, i]
-            columns[knob.name] = (
-                np.left_shift(1, np.clip(column, 0, _LARGEST_LEVEL))
-                if knob.is_log2
-                else np.asarray(ZERO_STAGES)[np.clip(column, 0, len(ZERO_STAGES) - 1)]
-            )
-        return Sizes(columns)
-
-    def code(self, configuration: Configuration) -> int:
-        """Code of one configuration; -1 where a size is out of bounds or off its constant."""
-        code = 0
-        for name, is_log2, lower, upper, stride in self._scalars:
-            size = getattr(configuration, name)
-            level = size.bit_length() - 1 if is_log2 else ZERO_STAGES.index(size)
-            if not lower <= level <= upper:
-                return -1
-            code += (level - lower) * stride
-        for name, size in self.constants.items():
-            if getattr(configuration, name) != size:
-                return -1
-        return code
+    def _decode_row(self, row: FloatArray) -> Configuration:
+        values = {a.knob.name: a.value_at(points[0]) for a, points in self._split(row[None])}
+        members = {k: KNOBS[k].scale.member(v) for k, v in {**values, **self.constants}.items()}
+        return Configuration(**members)
 
     @cached_property
-    def _scalars(self) -> list[tuple[str, bool, int, int, int]]:
-        lower, upper, strides = self._lower.tolist(), self._upper.tolist(), self._strides.tolist()
+    def _steps(self) -> list[tuple[str, dict[int, int]]]:
+        """For each axis what every value adds to the code."""
         return [
-            (k.name, k.is_log2, lower[i], upper[i], strides[i]) for i, k in enumerate(self.knobs)
+            (axis.knob.name, {value: i * stride for i, value in enumerate(axis.values)})
+            for axis, stride in zip(self.axes, self._strides.tolist(), strict=True)
         ]
 
-    def _decode_row(self, row: IntArray) -> Configuration:
-        sizes = {k.name: k.decode(int(level)) for k, level in zip(self.knobs, row, strict=True)}
-        return Configuration(**sizes, **self.constants)
+    @cached_property
+    def _constants(self) -> object:
+        values = tuple(self.constants.values())
+        return values[0] if len(values) == 1 else values
 
-    def _check_constants(self, configuration: Configuration) -> None:
-        for name, size in self.constants.items():
-            if (got := getattr(configuration, name)) != size:
-                raise InvalidConfigurationError(
-                    f"{configuration}: {name} is fixed at {size} in this instance, got {got}"
-                )
+    @cached_property
+    def _constants_of(self) -> Callable[[Configuration], object]:
+        return attrgetter(*self.constants) if self.constants else lambda _: ()
 
 
 class RowIndex:

@@ -1,13 +1,51 @@
-"""The knobs of a parallelism configuration: one dimension each, in canonical order."""
+"""The knobs of a parallelism configuration: one dimension each, in canonical order.
+
+`Knobs` is the list of all knobs. One line of it is all that is known of a knob: its name, words,
+scale, column, neutral value and where it belongs. Everything else is derived from it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 from parabolt.errors import InvalidConfigurationError
+from parabolt.space.scales import Log2, Ordinal, Scale
 
-#: Stages in the order of the search encoding: the ordinal 0, 1, 2 stands for ZeRO stage 0, 2, 3.
-ZERO_STAGES: tuple[int, ...] = (0, 2, 3)
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+#: Stands for a knob without a neutral value.
+_NONE: Any = object()
+
+
+class Shown(Enum):
+    """Where the neutral value of a knob is written; any other value is written everywhere."""
+
+    ALWAYS = "in texts and files"
+    IN_FILES = "in files, as version 0.1 did"
+    NEVER = "nowhere: a knob that is missing is neutral"
+
+
+_ALWAYS = Shown.ALWAYS
+
+
+@dataclass(frozen=True)
+class Belongs:
+    """Which configurations a knob belongs to; in the others it is neutral.
+
+    Attributes:
+        knobs: The knobs that decide.
+        holds: Whether the knob belongs to a configuration: a bool, or (n,) bool for columns.
+        words: Where it belongs, in words.
+    """
+
+    knobs: tuple[str, ...]
+    holds: Callable[[Any], Any]
+    words: str
 
 
 @dataclass(frozen=True)
@@ -16,69 +54,117 @@ class Knob:
 
     Attributes:
         name: Field of `Configuration`, and word on the command line.
-        column: Column of a table. `log2_*` columns hold log2 of the size; `zero_stage` holds the
-            raw stage.
         meaning: What the knob sets, in words.
-        neutral: The size at which the knob does nothing; None where there is no such size.
+        scale: The values that it can take.
+        column: Column of a table; `log2_*` holds the logarithm.
+        neutral: The value at which the knob does nothing, and which a file that lacks the knob
+            means; None where there is no such value.
+        shown: Where the neutral value is written.
+        belongs: Which configurations it belongs to; None for all.
     """
 
     name: str
-    column: str
     meaning: str
-    neutral: int | None = 1
+    scale: Scale
+    column: str
+    neutral: int | None
+    shown: Shown
+    belongs: Belongs | None
 
-    @property
-    def is_log2(self) -> bool:
-        """Whether the knob halves and doubles (all but the ZeRO stage)."""
-        return self.column.startswith("log2_")
-
-    def encode(self, size: int) -> int:
-        """The level of a raw size in the search encoding: log2, or the ordinal of a ZeRO stage.
+    def check(self, value: object) -> int:
+        """The value, if it is on the knob's scale; a word becomes the value that it names.
 
         Raises:
-            InvalidConfigurationError: If the size isn't on the knob's scale.
+            InvalidConfigurationError: If it isn't.
         """
-        if self.is_log2:
-            if size < 1 or size & (size - 1):
-                raise InvalidConfigurationError(f"{self.name}: expected a power of two, got {size}")
-            return size.bit_length() - 1
-        if size not in ZERO_STAGES:
+        if self.is_named and isinstance(value, str):
+            return self.parse(value)
+        if type(value) is not int and not (self.is_named and isinstance(value, int)):
+            kind = self.scale.words if self.is_named else "an int"
             raise InvalidConfigurationError(
-                f"{self.name}: expected one of {_join(ZERO_STAGES)}, got {size}"
+                f"{self.name}: expected {kind}, got {value!r} ({type(value).__name__})"
             )
-        return ZERO_STAGES.index(size)
-
-    def decode(self, level: int) -> int:
-        """The raw size at a level of the search encoding; the inverse of `encode`."""
-        if self.is_log2:
-            if not 0 <= level < 63:
-                raise InvalidConfigurationError(
-                    f"{self.column}: expected a level from 0 to 62, got {level}"
-                )
-            return 1 << level
-        if not 0 <= level < len(ZERO_STAGES):
+        if not self.scale.allows(value):
             raise InvalidConfigurationError(
-                f"{self.column}: expected an ordinal from 0 to {len(ZERO_STAGES) - 1}, got {level}"
+                f"{self.name}: expected {self.scale.words}, got {self.scale.word(value)}"
             )
-        return ZERO_STAGES[level]
+        return self.scale.member(value)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the values have names."""
+        return getattr(self.scale, "names", None) is not None
+
+    def parse(self, text: str) -> int:
+        """The value that a text states.
+
+        Raises:
+            InvalidConfigurationError: If it states none.
+        """
+        try:
+            return self.scale.parse(text)
+        except InvalidConfigurationError as error:
+            raise InvalidConfigurationError(f"{self.name}: {error}") from error
+
+    def text(self, value: int) -> str:
+        """Name and value, as a configuration prints them: `dp4`, `recompute=layer`."""
+        return f"{self.name}{'=' if self.is_named else ''}{self.plain(value)}"
+
+    def plain(self, value: int) -> int | str:
+        """A value as files hold it: its word where the values have names, else the number."""
+        return self.scale.word(value) if self.is_named else int(value)
 
 
-def _join(sizes: tuple[int, ...]) -> str:
-    return ", ".join(map(str, sizes))
+def knob(
+    meaning: str,
+    scale: Scale,
+    column: str,
+    *,
+    default: int = _NONE,
+    shown: Shown = Shown.NEVER,
+    belongs: Belongs | None = None,
+) -> Any:
+    """A field of `Knobs`; see `Knob`. The default is the neutral value, and None without one."""
+    neutral = None if default is _NONE else default
+    about = (meaning, scale, column, neutral, shown, belongs)
+    if neutral is None:
+        return field(metadata={"knob": about})
+    return field(default=neutral, metadata={"knob": about})
 
 
-#: All knobs in canonical order. Lexicographic order of configurations goes by this.
-KNOBS: dict[str, Knob] = {
-    knob.name: knob
-    for knob in (
-        Knob("dp", "log2_dp_size", "data-parallel size"),
-        Knob("tp", "log2_tp_size", "tensor-parallel size"),
-        Knob("pp", "log2_pp_size", "pipeline-parallel size"),
-        Knob("cp", "log2_cp_size", "context-parallel size"),
-        Knob("sp", "log2_sp_size", "sequence-parallel size"),
-        Knob("bucket", "log2_dp_bucket_size_mb", "DDP gradient bucket size in MB", None),
-        Knob("zero", "zero_stage", "ZeRO stage", 0),
-        Knob("chunks", "log2_num_model_chunks", "number of model chunks"),
-        Knob("grad_accum", "log2_grad_accum_steps", "gradient accumulation steps"),
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(knob,))
+def _knobs(cls: type[T]) -> type[T]:
+    """A data class that is frozen, ordered, slotted, and takes its fields by name."""
+    return dataclass(frozen=True, order=True, slots=True, kw_only=True)(cls)
+
+
+@_knobs
+class Knobs:
+    """All knobs in canonical order, by which configurations are ordered lexicographically."""
+
+    dp: int = knob("data-parallel size", Log2(), "log2_dp_size", default=1, shown=_ALWAYS)
+    tp: int = knob("tensor-parallel size", Log2(), "log2_tp_size", default=1, shown=_ALWAYS)
+    pp: int = knob("pipeline-parallel size", Log2(), "log2_pp_size", default=1, shown=_ALWAYS)
+    cp: int = knob("context-parallel size", Log2(), "log2_cp_size", default=1, shown=_ALWAYS)
+    sp: int = knob("sequence-parallel size", Log2(), "log2_sp_size", default=1, shown=_ALWAYS)
+    bucket: int = knob(
+        "DDP gradient bucket size in MB", Log2(), "log2_dp_bucket_size_mb", shown=_ALWAYS
     )
-}
+    zero: int = knob("ZeRO stage", Ordinal((0, 2, 3)), "zero_stage", default=0, shown=_ALWAYS)
+    chunks: int = knob(
+        "number of model chunks", Log2(), "log2_num_model_chunks", default=1, shown=_ALWAYS
+    )
+    grad_accum: int = knob(
+        "gradient accumulation steps", Log2(), "log2_grad_accum_steps", default=1,
+        shown=Shown.IN_FILES,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        for name, knob in KNOBS.items():
+            value = getattr(self, name)
+            if value is not knob.neutral and (checked := knob.check(value)) is not value:
+                object.__setattr__(self, name, checked)
+
+
+#: All knobs by name, in canonical order.
+KNOBS: dict[str, Knob] = {f.name: Knob(f.name, *f.metadata["knob"]) for f in fields(Knobs)}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parabolt.space.configurations import Configurations
 from parabolt.space.knobs import KNOBS
-from parabolt.space.rules import Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,31 +16,34 @@ if TYPE_CHECKING:
     from parabolt.space.rules import Rule
 
 
-def enumerate_lattice(levels: Mapping[str, Sequence[int]], rules: Sequence[Rule]) -> IntArray:
+def enumerate_lattice(levels: Mapping[str, Sequence[int]], rules: Sequence[Rule]) -> Configurations:
     """Lists all valid configurations.
 
-    The table grows knob by knob, and a rule prunes it as soon as all its knobs are there, so the
-    full product of the levels is never built.
+    The columns grow knob by knob, and a rule prunes them as soon as all its knobs are there, so the
+    full product of the levels is never built. A knob with one value is no column.
 
     Args:
-        levels: Raw sizes of each of the nine knobs, ascending.
+        levels: Values of each knob, ascending.
         rules: Rules that every configuration meets.
 
     Returns:
-        Raw sizes (n, 9) int64, columns in the order of `KNOBS`, rows in lexicographic order.
+        The configurations, in lexicographic order.
     """
-    table = np.zeros((1, 0), dtype=np.int64)
-    names = list(KNOBS)
-    for position, name in enumerate(names):
-        sizes = np.asarray(levels[name], dtype=np.int64)
-        old = np.repeat(table, len(sizes), axis=0)
-        new = np.tile(sizes, len(table))[:, None]
-        table = np.hstack([old, new])
-        seen = names[: position + 1]
-        columns = Sizes({known: table[:, i] for i, known in enumerate(seen)})
-        for rule in rules:
-            if name in rule.knobs and set(rule.knobs) <= set(seen):
-                kept = rule.holds(columns)
-                table = table[kept]
-                columns = Sizes({known: table[:, i] for i, known in enumerate(seen)})
-    return table
+    fixed = {name: values[0] for name, values in levels.items() if len(values) == 1}
+    columns: dict[str, IntArray] = {}
+    n, known = 1, set(fixed)
+    todo = list(rules)
+    for name in (None, *(name for name in KNOBS if name not in fixed)):
+        if name is not None:
+            values = np.asarray(levels[name], dtype=np.int64)
+            columns = {k: np.repeat(column, len(values)) for k, column in columns.items()}
+            columns[name] = np.tile(values, n)
+            n *= len(values)
+            known.add(name)
+        for rule in [rule for rule in todo if known.issuperset(rule.knobs)]:
+            todo.remove(rule)
+            kept = rule.holds(Configurations({**fixed, **columns}, n=n))
+            kept = np.broadcast_to(kept, n)
+            columns = {k: column[kept] for k, column in columns.items()}
+            n = int(kept.sum())
+    return Configurations({**fixed, **columns}, n=n)

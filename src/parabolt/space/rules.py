@@ -1,7 +1,7 @@
 """The validity rules of a configuration, each a named value that says why it rejects.
 
-A rule's arithmetic takes a `Configuration` or a `Sizes`, whose attributes are whole columns: the
-same line serves one configuration and millions. The rules are those of the BoLT candidate sets
+A rule's arithmetic takes a `Configuration` or `Configurations`, whose attributes are whole columns:
+the same line serves one configuration and millions. The rules are those of the BoLT candidate sets
 (arXiv 2605.17000).
 """
 
@@ -13,23 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parabolt.errors import InvalidConfigurationError
+from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
-    from parabolt.outcome import IntArray
     from parabolt.space.configuration import Configuration
-
-
-class Sizes:
-    """Columns of raw sizes: the array twin of `Configuration`.
-
-    Args:
-        columns: Knob name to raw sizes (n,) int64; each becomes an attribute.
-    """
-
-    def __init__(self, columns: Mapping[str, IntArray]) -> None:
-        self.__dict__.update(columns)
 
 
 @dataclass(frozen=True)
@@ -39,7 +28,7 @@ class Rule:
     Attributes:
         name: Short name, used in reports.
         knobs: The knobs the rule looks at.
-        holds: True where the rule is met: a bool for a `Configuration`, (n,) bool for a `Sizes`.
+        holds: True where the rule is met: a bool for a `Configuration`, (n,) bool for columns.
         reason: Why a configuration that breaks the rule is invalid, in words.
     """
 
@@ -137,11 +126,12 @@ def interleaving_cap(max_virtual_stages: int) -> Rule:
 
 def allowed_sizes(knob: str, sizes: tuple[int, ...]) -> Rule:
     """An instance's own list of sizes of one knob."""
+    word = KNOBS[knob].scale.word
     return Rule(
         f"allowed_{knob}",
         (knob,),
         lambda c: np.isin(getattr(c, knob), sizes),
-        lambda c: f"{knob} {getattr(c, knob)} is not among {', '.join(map(str, sizes))}",
+        lambda c: f"{knob} {word(getattr(c, knob))} is not among {', '.join(map(word, sizes))}",
     )
 
 

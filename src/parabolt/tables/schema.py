@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from parabolt.outcome import Source
-from parabolt.space.knobs import KNOBS
+from parabolt.space.axis import Axis
+from parabolt.space.knobs import KNOBS, Shown
 
 if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
@@ -105,15 +106,13 @@ def table_columns(instance: Instance) -> tuple[Column, ...]:
 
     A knob that the instance fixes is a context column and may be left out.
     """
-    searched = {knob.name for knob in instance.encoding.knobs}
-    stages = list(dict(instance.levels)["zero"])
+    searched = {axis.column for axis in instance.encoding.axes}
     inputs = [
         Column(
-            knob.column, "input" if name in searched else "context", "int64", "",
-            f"log2 of {knob.meaning}" if knob.is_log2 else f"{knob.meaning}, one of {stages}",
-            required=name in searched,
+            axis.column, "input" if axis.column in searched else "context", axis.dtype, "",
+            axis.meaning, required=axis.column in searched,
         )
-        for name, knob in KNOBS.items()
+        for axis in _axes(instance)
     ]  # fmt: skip
     context = [Column(name, "context", "int64", "", text) for name, text in CONTEXT.items()]
     memory_unit = instance.peak_mem_column.unit
@@ -125,8 +124,21 @@ def table_columns(instance: Instance) -> tuple[Column, ...]:
     return (*inputs, *context, *outputs, *PROVENANCE)
 
 
-def context_values(instance: Instance) -> dict[str, int]:
-    """The value that every context column must hold in a table of `instance`."""
+def context_values(instance: Instance) -> dict[str, int | str]:
+    """Context columns that a table and a card of `instance` state, and the value of each.
+
+    A knob that is fixed at its neutral value is left out, but for those of version 0.1.
+    """
+    unsaid = {
+        axis.column
+        for axis in _axes(instance)
+        if axis.knob.shown is Shown.NEVER and axis.values == (axis.knob.neutral,)
+    }
+    return {name: value for name, value in known_context(instance).items() if name not in unsaid}
+
+
+def known_context(instance: Instance) -> dict[str, int | str]:
+    """The value that each context column, if it is there, must hold in a table of `instance`."""
     model, cluster, workload = instance.model, instance.cluster, instance.workload
     values = {
         "num_layers": model.n_layers,
@@ -138,7 +150,18 @@ def context_values(instance: Instance) -> dict[str, int]:
         "log2_num_gpus": cluster.n_gpus.bit_length() - 1,
         "log2_num_hosts": cluster.n_hosts.bit_length() - 1,
     }
-    for name, size in instance.encoding.constants.items():
-        knob = KNOBS[name]
-        values[knob.column] = knob.encode(size) if knob.is_log2 else size
-    return values
+    fixed = {axis.column: axis.cells[0] for axis in _axes(instance) if len(axis.values) == 1}
+    return {**values, **fixed}
+
+
+def meaning_of_absence(instance: Instance) -> dict[str, int | str]:
+    """What a table or card means that lacks the column of a fixed knob: its neutral value."""
+    return {
+        axis.column: Axis(axis.knob, (axis.knob.neutral,)).cells[0]
+        for axis in _axes(instance)
+        if len(axis.values) == 1 and axis.knob.neutral is not None
+    }
+
+
+def _axes(instance: Instance) -> list[Axis]:
+    return [Axis(KNOBS[name], values) for name, values in instance.levels]

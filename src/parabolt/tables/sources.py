@@ -20,7 +20,7 @@ from parabolt.tables.publishing.facts import TableFacts
 from parabolt.tables.publishing.hub import PREFIX, PUBLISHED, HubAddress, fetch
 from parabolt.tables.reading.conversion import convert
 from parabolt.tables.reading.reader import open_table
-from parabolt.tables.schema import CONTEXT, context_values
+from parabolt.tables.schema import CONTEXT, known_context, meaning_of_absence
 from parabolt.tables.table import Table
 
 if TYPE_CHECKING:
@@ -198,12 +198,13 @@ def _by_context(raw: RawTable) -> Instance:
     """The built-in instance whose context the first row states."""
     for name in instance_names():
         instance = load_instance(name)
-        knobs = {knob.column for knob in instance.encoding.knobs}
+        knobs = {axis.column for axis in instance.encoding.axes}
         if not (set(CONTEXT) | knobs) <= set(raw.schema.names):
             continue
         stated = _first_row(raw, instance)
-        wanted = context_values(instance)
-        if all(stated.get(column, value) == value for column, value in wanted.items()):
+        unsaid = meaning_of_absence(instance)
+        wanted = known_context(instance)
+        if all(stated.get(column, unsaid.get(column)) == wanted[column] for column in wanted):
             return instance
     raise InstanceError(
         f"{raw.path}: expected an {INSTANCE_FILE} beside it or the context of one of "

@@ -43,10 +43,10 @@ class Table:
     """
 
     def __init__(self, data: pa.Table, instance: Instance, *, version: str = UNVERSIONED) -> None:
-        self.data, levels = validate(data, instance)
+        self.data, configurations = validate(data, instance)
         self.instance = instance
         self.version = version
-        self.space = SearchSpace(instance, levels)
+        self.space = SearchSpace(instance, instance.encoding.encode(configurations))
 
     @classmethod
     def from_csv(

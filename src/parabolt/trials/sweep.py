@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from parabolt.errors import OptionError
 from parabolt.outcome import Status
-from parabolt.space.knobs import KNOBS
 from parabolt.tables.schema import context_values
 from parabolt.trials.candidates import candidates_of
 from parabolt.trials.session import Session, SessionState
@@ -83,7 +82,7 @@ def write_export(history: TrialHistory, spec: Spec, path: Path) -> None:
     """
     unfinished = path.with_suffix(".unfinished")
     context = context_values(spec.instance)
-    knobs = [knob.column for knob in spec.instance.encoding.knobs]
+    knobs = [axis.column for axis in spec.instance.encoding.axes]
     try:
         with unfinished.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, [*knobs, *_OUTPUTS, *context])
@@ -96,11 +95,10 @@ def write_export(history: TrialHistory, spec: Spec, path: Path) -> None:
         raise OptionError(f"cannot write {path}: {error}") from error
 
 
-def _inputs(trial: Trial, instance: Instance) -> dict[str, int]:
-    sizes = trial.configuration.as_dict()
+def _inputs(trial: Trial, instance: Instance) -> dict[str, int | str]:
     return {
-        knob.column: knob.encode(sizes[knob.name]) if knob.is_log2 else sizes[knob.name]
-        for knob in (KNOBS[k.name] for k in instance.encoding.knobs)
+        axis.column: axis.cell(getattr(trial.configuration, axis.knob.name))
+        for axis in instance.encoding.axes
     }
 
 

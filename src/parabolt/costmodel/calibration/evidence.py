@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parabolt.costmodel.layout import Layout, sizes_of
+from parabolt.costmodel.layout import Layout, configurations_of
 from parabolt.costmodel.resolved_instance import ResolvedInstance
 from parabolt.costmodel.step_time import time_features
 from parabolt.costmodel.terms.crash import crash_features
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
     from parabolt.outcome import BoolArray, CodeArray, FloatArray, IntArray, Outcomes
     from parabolt.space.configuration import Configuration
-    from parabolt.space.rules import Sizes
+    from parabolt.space.configurations import Configurations
 
 #: Sources that stand for a run; the others are guesses.
 _RUNS = [SOURCES.index(Source.MEASURED), SOURCES.index(Source.SIMULATED)]
@@ -44,7 +44,7 @@ class Evidence:
     """
 
     instance: Instance
-    configurations: npt.ArrayLike | Sequence[Configuration] | Sizes
+    configurations: npt.ArrayLike | Sequence[Configuration] | Configurations
     outcomes: Outcomes
 
     def __post_init__(self) -> None:
@@ -57,8 +57,8 @@ class Evidence:
     @cached_property
     def layout(self) -> Layout:
         """The layout of the configurations."""
-        sizes = sizes_of(self.instance, self.configurations)
-        return Layout.of(ResolvedInstance.of(self.instance), sizes)
+        configurations = configurations_of(self.instance, self.configurations)
+        return Layout.of(ResolvedInstance.of(self.instance), configurations)
 
 
 @dataclass(frozen=True, eq=False)

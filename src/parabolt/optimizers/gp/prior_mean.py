@@ -23,7 +23,7 @@ from parabolt.outcome import OOM_MARGIN
 if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
     from parabolt.outcome import FloatArray
-    from parabolt.space.rules import Sizes
+    from parabolt.space.configurations import Configurations
 
 #: Model-based steps after which the communication model has no weight left.
 PRIOR_STEPS = 20
@@ -45,13 +45,10 @@ class PriorMean(ABC):
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self._lower, upper = instance.encoding.bounds
-        self._span = upper - self._lower
 
     def features(self, X: FloatArray) -> FloatArray:
         """Features F (n, k) of inputs X (n, d) in the unit cube of the encoding's bounds."""
-        levels = np.rint(self._lower + X * self._span).astype(np.int64)
-        return np.stack(self._features(self._instance.encoding.sizes(levels)), axis=1)
+        return np.stack(self._features(self._instance.encoding.from_unit(X)), axis=1)
 
     def value(self, F: FloatArray, theta: FloatArray) -> FloatArray:
         """The mean m (n,)."""
@@ -66,7 +63,7 @@ class PriorMean(ABC):
         """Where a fit starts (k,), and the location of the priors, given targets y (n,)."""
 
     @abstractmethod
-    def _features(self, sizes: Sizes) -> list[FloatArray]:
+    def _features(self, sizes: Configurations) -> list[FloatArray]:
         """The k features, each (n,)."""
 
 
@@ -104,7 +101,7 @@ class ThroughputMean(PriorMean):
         if step >= PRIOR_STEPS:
             self.weight = 0.0
 
-    def _features(self, sizes: Sizes) -> list[FloatArray]:
+    def _features(self, sizes: Configurations) -> list[FloatArray]:
         dp, tp, pp, cp, chunks, zero = (
             np.asarray(getattr(sizes, name), dtype=np.float64)
             for name in ("dp", "tp", "pp", "cp", "chunks", "zero")
@@ -149,7 +146,7 @@ class MemoryMean(PriorMean):
     Coefficients start where the three terms have equal shares of the mean peak observed.
     """
 
-    def _features(self, sizes: Sizes) -> list[FloatArray]:
+    def _features(self, sizes: Configurations) -> list[FloatArray]:
         tp, pp, cp, accumulated = (
             np.asarray(getattr(sizes, name), dtype=np.float64)
             for name in ("tp", "pp", "cp", "grad_accum")

@@ -153,8 +153,7 @@ class ParaboltOptimizer(Optimizer):
     def _kernel_inputs(self) -> FloatArray:
         if "structure" not in self._without:
             return structure_inputs(self.space, self._looked_at)
-        lower, upper = self.space.instance.encoding.bounds
-        inputs: FloatArray = 2.0 * (self.space.encoded[self._looked_at] - lower) / (upper - lower)
+        inputs: FloatArray = 2.0 * self.space.unit_cube[self._looked_at]
         return inputs
 
     def _throughput_model(self) -> ThroughputModel:

@@ -27,7 +27,7 @@ def structure_inputs(space: SearchSpace, rows: IntArray) -> FloatArray:
     doublings; the bucket where ZeRO is on; ZeRO 2; ZeRO 3.
     """
     encoding = space.instance.encoding
-    s: Any = encoding.sizes(encoding.whole_levels(space.encoded[rows]))
+    s: Any = encoding.configurations(space.encoded[rows])
     coarse = [np.log2(size) for size in (s.dp, s.tp, s.pp, s.cp, s.chunks, s.grad_accum)]
     is_zero = s.zero > 0
     columns = [

@@ -31,10 +31,7 @@ class CMAES(OptunaOptimizer):
 
     def _make_sampler(self, seed: int) -> Any:
         best = self.history.best_feasible_row()
-        start = None
-        if best is not None:
-            levels = self.space.encoded[best].astype(int).tolist()
-            start = dict(zip(self._names, levels, strict=True))
+        start = None if best is None else self._params(best)
         from optuna.exceptions import ExperimentalWarning
         from optuna.samplers import CmaEsSampler
 

@@ -45,15 +45,10 @@ class OptunaOptimizer(DesignedOptimizer):
                 f"{self.name}: expected no ask_time_limit_s, got {self.ask_time_limit_s}; "
                 "an Optuna sampler can't be cut short"
             )
-        bounds = space.instance.encoding.bounds
-        lower, upper = bounds.astype(int).tolist()
-        self._lower, self._span = bounds[0], bounds[1] - bounds[0]
-        self._inputs = (space.encoded - self._lower) / self._span
         # CMA-ES orders parameters by name: these names keep the order of the knobs (published).
-        self._names = [f"x{i}" for i in range(len(lower))]
         self._distributions = {
-            name: optuna.distributions.IntDistribution(low, high)
-            for name, low, high in zip(self._names, lower, upper, strict=True)
+            f"x{i}": distribution(low, high)
+            for i, (low, high) in enumerate(space.instance.encoding.ranges.values())
         }
         self._study: optuna.Study | None = None
         self._open: dict[int, list[optuna.Trial]] = {}
@@ -69,9 +64,9 @@ class OptunaOptimizer(DesignedOptimizer):
 
     def _model_row(self, available: IntArray) -> int:
         trial = self._ensure_study().ask(self._distributions)
-        levels = np.array([trial.params[name] for name in self._names], dtype=np.float64)
-        point = (levels - self._lower) / self._span
-        distance = ((self._inputs[available] - point) ** 2).sum(axis=1)
+        levels = np.array([trial.params[name] for name in self._distributions], dtype=np.float64)
+        point = self.space.instance.encoding.to_unit(levels)
+        distance = ((self.space.unit_cube[available] - point) ** 2).sum(axis=1)
         row = int(available[np.argmin(distance)])
         self._open.setdefault(row, []).append(trial)
         return row
@@ -107,18 +102,34 @@ class OptunaOptimizer(DesignedOptimizer):
     def _add_trial(self, study: Any, row: int, outcome: Outcome) -> None:
         if not outcome.status.is_definite:
             return
-        levels = self.space.encoded[row].astype(int).tolist()
         study.add_trial(
             optuna.trial.create_trial(
-                params=dict(zip(self._names, levels, strict=True)),
+                params=self._params(row),
                 distributions=self._distributions,
                 value=self._value(outcome),
                 constraints=self._constraints(outcome) or None,
             )
         )
 
+    def _params(self, row: int) -> dict[str, float]:
+        """A candidate as the sampler's parameters."""
+        numbers = self.space.encoded[row].tolist()
+        return {
+            name: distribution.to_external_repr(number)
+            for (name, distribution), number in zip(
+                self._distributions.items(), numbers, strict=True
+            )
+        }
+
     def _constraints(self, outcome: Outcome) -> dict[str, float]:
         return {"memory_margin": told_margin(outcome)} if self._is_constrained else {}
+
+
+def distribution(low: float, high: float) -> Any:
+    """The distribution of a number of the encoding between its bounds."""
+    if isinstance(low, int):
+        return optuna.distributions.IntDistribution(low, high)
+    return optuna.distributions.FloatDistribution(low, high)
 
 
 def _quiet_study(sampler: Any) -> Any:

@@ -72,8 +72,7 @@ class SurrogateOptimizer(DesignedOptimizer):
             raise OptionError(f"warm_start: expected True or False, got {warm_start!r}")
         self.kernel: KernelName = kernel
         self.warm_start = warm_start
-        lower, upper = space.instance.encoding.bounds
-        self._inputs = (space.encoded - lower) / (upper - lower)
+        self._inputs = space.unit_cube
         self._fitted: Surrogate | None = None
         self._n_fitted = 0
         self.step = 0

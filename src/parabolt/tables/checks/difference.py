@@ -108,7 +108,7 @@ def difference(a: Table, b: Table, *, rtol: float = 0.0, atol: float = 0.0) -> T
 def _rows_in(table: Table, other: Table) -> IntArray:
     """Row in `table` of each row of `other` (n,); -1 where it has none."""
     encoding = table.instance.encoding
-    own, asked = (encoding.codes(encoding.whole_levels(t.space.encoded)) for t in (table, other))
+    own, asked = (encoding.codes(t.space.encoded) for t in (table, other))
     return RowIndex(own, encoding.n_codes).rows(asked)
 
 

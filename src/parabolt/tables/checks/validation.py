@@ -13,17 +13,19 @@ import pyarrow as pa
 
 from parabolt.errors import TableError
 from parabolt.outcome import OOM_MARGIN
-from parabolt.space.knobs import KNOBS, ZERO_STAGES
+from parabolt.space.axis import Axis
+from parabolt.space.knobs import KNOBS
 from parabolt.tables.checks.findings import FindingGroup, where_not
 from parabolt.tables.reading.conversion import convert, is_convertible
-from parabolt.tables.schema import context_values, table_columns
+from parabolt.tables.schema import known_context, table_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from parabolt.instances.specs import Instance
     from parabolt.outcome import BoolArray, FloatArray, IntArray
-    from parabolt.space.knobs import Knob
+    from parabolt.space.configuration import Configuration
+    from parabolt.space.configurations import Configurations
     from parabolt.space.rules import Rule
     from parabolt.tables.reading.conversion import Block
 
@@ -39,11 +41,11 @@ MEMORY_UNITS: dict[str, float] = {
 }  # fmt: skip
 
 
-def validate(raw: pa.Table, instance: Instance) -> tuple[pa.Table, IntArray]:
+def validate(raw: pa.Table, instance: Instance) -> tuple[pa.Table, Configurations]:
     """Converts a table to the types of the schema and raises at the first contradiction.
 
     Returns:
-        The typed columns, and the encoded levels of the searched knobs, (n, d) int64.
+        The typed columns, and the configurations of the rows.
 
     Raises:
         TableError: With row and column, expected and got.
@@ -54,7 +56,7 @@ def validate(raw: pa.Table, instance: Instance) -> tuple[pa.Table, IntArray]:
     _raise_first(iter(block.findings))
     _raise_first(validator.of_block(block))
     _raise_first(validator.of_whole())
-    return block.data, encoded_levels(block.data, instance)
+    return block.data, instance.encoding.at(_positions(block.data, instance))
 
 
 def _raise_first(groups: Iterator[FindingGroup]) -> None:
@@ -62,12 +64,10 @@ def _raise_first(groups: Iterator[FindingGroup]) -> None:
         raise TableError(str(next(iter(group))))
 
 
-def encoded_levels(data: pa.Table, instance: Instance) -> IntArray:
-    """Levels (n, d) of the searched knobs of a table whose columns are valid."""
-    columns = []
-    for knob in instance.encoding.knobs:
-        values = data.column(knob.column).to_numpy()
-        columns.append(values if knob.is_log2 else np.searchsorted(ZERO_STAGES, values))
+def _positions(data: pa.Table, instance: Instance) -> IntArray:
+    """Positions (n, a) of the searched knobs' cells; -1 where one is not listed."""
+    axes = instance.encoding.axes
+    columns = [axis.positions_in(data.column(axis.column).to_numpy()) for axis in axes]
     return np.stack(columns, axis=1)
 
 
@@ -93,7 +93,7 @@ class Validator:
             and is_convertible(schema.field(column.name).type, column)
         }
         self._usable = usable
-        self._has_knobs = {knob.column for knob in instance.encoding.knobs} <= usable
+        self._has_knobs = {axis.column for axis in instance.encoding.axes} <= usable
 
     def of_file(self) -> Iterator[FindingGroup]:
         """Missing, repeated and untypable columns."""
@@ -132,7 +132,7 @@ class Validator:
     def _of_rows(self, data: pa.Table, rows: IntArray) -> Iterator[FindingGroup]:
         if self._has_knobs:
             yield from self._of_configurations(data, rows)
-        for name, expected in context_values(self._instance).items():
+        for name, expected in known_context(self._instance).items():
             if name in self._usable:
                 values = data.column(name).to_numpy()
                 yield from where_not(
@@ -144,30 +144,25 @@ class Validator:
 
     def _of_configurations(self, data: pa.Table, rows: IntArray) -> Iterator[FindingGroup]:
         instance = self._instance
-        on_scale = np.ones(len(rows), dtype=np.bool_)
-        for knob in instance.encoding.knobs:
-            values = data.column(knob.column).to_numpy()
-            allowed = _allowed(knob, instance)
-            holds = np.isin(values, allowed)
-            on_scale &= holds
+        places = _positions(data, instance)
+        for axis, column in zip(instance.encoding.axes, places.T, strict=True):
             yield from where_not(
-                holds, values, rule=f"allowed_{knob.name}", column=knob.column,
-                expected=_one_of(allowed, knob, instance),
+                column >= 0, data.column(axis.column).to_numpy(),
+                rule=f"allowed_{axis.knob.name}", column=axis.column, expected=_one_of(axis),
             )  # fmt: skip
-        positions = np.flatnonzero(on_scale)
-        if not on_scale.all():
-            data = data.take(pa.array(positions))
-        levels = encoded_levels(data, instance)
-        sizes = instance.encoding.sizes(levels)
-        is_valid = np.ones(len(levels), dtype=np.bool_)
+        positions = np.flatnonzero((places >= 0).all(axis=1))
+        if len(positions) < len(places):
+            data, places = data.take(pa.array(positions)), places[positions]
+        configurations = instance.encoding.at(places)
+        is_valid = np.ones(len(places), dtype=np.bool_)
         for rule in instance.rules:
             if not rule.name.startswith("allowed_"):
-                holds = np.broadcast_to(rule.holds(sizes), is_valid.shape)
+                holds = np.broadcast_to(rule.holds(configurations), is_valid.shape)
                 is_valid &= holds
                 if not holds.all():
-                    yield _broken(rule, levels, ~holds, instance).at(positions)
+                    yield _broken(rule, configurations, ~holds, instance).at(positions)
         kept = positions[is_valid]
-        self._codes.append(instance.encoding.codes(levels[is_valid]))
+        self._codes.append(instance.encoding.codes_at(places[is_valid]))
         self._rows.append(rows[kept])
         if "throughput_mean" in self._usable:
             self._throughput.append(data.column("throughput_mean").to_numpy()[is_valid])
@@ -193,7 +188,7 @@ class Validator:
                 found += " with the same throughput" if same else f", throughput {a} and here {b}"
             return "a configuration of its own", found
 
-        knobs = ", ".join(knob.column for knob in self._instance.encoding.knobs)
+        knobs = ", ".join(axis.column for axis in self._instance.encoding.axes)
         yield FindingGroup("distinct", knobs, rows[order[later]], describe)
 
 
@@ -255,33 +250,30 @@ def memory_unit(a: float, b: float, *, tolerance: float) -> str | None:
     return None
 
 
-def _allowed(knob: Knob, instance: Instance) -> list[int]:
-    sizes = dict(instance.levels)[knob.name]
-    return [knob.encode(size) for size in sizes] if knob.is_log2 else list(sizes)
-
-
-def _one_of(allowed: list[int], knob: Knob, instance: Instance) -> str:
-    *most, last = map(str, allowed)
-    levels = f"{', '.join(most)} or {last}" if most else last
-    sizes = ", ".join(map(str, dict(instance.levels)[knob.name]))
-    return f"{levels} ({knob.name} {sizes})" if knob.is_log2 else levels
+def _one_of(axis: Axis) -> str:
+    *most, last = map(str, axis.cells)
+    cells = f"{', '.join(most)} or {last}" if most else last
+    return f"{cells} ({axis.knob.name} {', '.join(axis.words)})" if axis.has_logarithms else cells
 
 
 def _among(names: list[str]) -> str:
     return f"the file has {', '.join(names)}"
 
 
-def _broken(rule: Rule, levels: IntArray, is_broken: BoolArray, instance: Instance) -> FindingGroup:
+def _broken(
+    rule: Rule, configurations: Configurations, is_broken: BoolArray, instance: Instance
+) -> FindingGroup:
     positions = np.flatnonzero(is_broken)
-    wrong = levels[positions]
 
     def describe(i: int) -> tuple[str, str]:
-        configuration = instance.encoding.decode(wrong[i : i + 1])[0]
-        return "a valid configuration", f"{configuration}: {rule.reason(configuration)}"
+        wrong = configurations[int(positions[i])]
+        return "a valid configuration", f"{wrong}: {rule.reason(wrong)}"
 
-    columns = ", ".join(KNOBS[name].column for name in rule.knobs)
-    return FindingGroup(rule.name, columns, positions, describe)
+    column = {name: Axis(KNOBS[name], values).column for name, values in instance.levels}
+    return FindingGroup(
+        rule.name, ", ".join(column[name] for name in rule.knobs), positions, describe
+    )
 
 
-def _decode(code: int, instance: Instance) -> str:
-    return str(instance.encoding.decode(instance.encoding.levels(np.array([code])))[0])
+def _decode(code: int, instance: Instance) -> Configuration:
+    return instance.encoding.from_codes(np.array([code]))[0]

@@ -11,7 +11,7 @@ from parabolt.tables.checks.validation import Validator
 from parabolt.tables.publishing.card import card_columns, size_category
 from parabolt.tables.publishing.facts import TableFacts
 from parabolt.tables.reading.conversion import convert
-from parabolt.tables.schema import context_values
+from parabolt.tables.schema import known_context, meaning_of_absence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +88,7 @@ def check_card(
     card: Card, facts: TableFacts, columns: tuple[str, ...], instance: Instance
 ) -> Iterator[FindingGroup]:
     """What a card says that the table, with its digits, does not."""
-    best = dict(facts.best_settings)
+    best, unsaid = dict(facts.best_settings), meaning_of_absence(instance)
     peak, best_peak = card.largest_peak_mem, card.best_peak_mem
     rows = (
         ("name", "", instance.name, card.name),
@@ -105,8 +105,8 @@ def check_card(
         ("best", "peak_mem", _as(best_peak, facts.best_peak_mem), best_peak),
         *(("best", name, best.get(name, "none"), card.best_settings.get(name, "none"))
           for name in dict.fromkeys([*best, *card.best_settings])),
-        *(("context", name, value, card.context.get(name, "none"))
-          for name, value in context_values(instance).items()),
+        *(("context", name, value, card.context.get(name, unsaid.get(name, "none")))
+          for name, value in known_context(instance).items()),
     )  # fmt: skip
     for rule, column, of_table, of_card in rows:
         if str(of_table) != str(of_card):

@@ -303,7 +303,7 @@ def parse_card(text: str, *, origin: str) -> Card:
         context=dict(_cells(sections.get("Instance context", ""), 2)),
         columns=tuple(_cells(sections.get("Columns", ""), 3)),
         best_throughput=best[1],
-        best_settings=dict(re.findall(r"`(\w+)`=(-?\d+)", best[2])),
+        best_settings=dict(re.findall(r"`(\w+)`=([\w-]+)", best[2])),
         best_peak_mem=best[3],
         source=find("a source", r"`([^`]+)`", sections.get("Provenance", ""))[1],
     )

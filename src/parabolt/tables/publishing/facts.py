@@ -39,7 +39,7 @@ class TableFacts:
     best_row: int = -1
     best_throughput: float = float("nan")
     best_peak_mem: float = float("nan")
-    best_settings: tuple[tuple[str, int], ...] = ()
+    best_settings: tuple[tuple[str, int | str], ...] = ()
     n_not_measured: int = 0
 
     @property
@@ -63,7 +63,7 @@ class TableFacts:
         if np.isnan(throughput).all() or np.isnan(peak).all():
             return cls(n_rows=len(feasible), n_feasible=int(feasible.sum()))
         best = int(np.nanargmax(throughput))
-        names = [k.column for k in instance.encoding.knobs if k.column in data.column_names]
+        names = [a.column for a in instance.encoding.axes if a.column in data.column_names]
         return cls(
             n_rows=len(feasible),
             n_feasible=int(feasible.sum()),

@@ -103,10 +103,11 @@ class Template:
 def field_values(configuration: Configuration, instance: Instance) -> dict[str, object]:
     """Values of the fields that a configuration and its instance give."""
     model, cluster, workload = instance.model, instance.cluster, instance.workload
-    sizes = configuration.as_dict()
+    values = {k: knob.plain(getattr(configuration, k)) for k, knob in KNOBS.items()}
+    stated = configuration.as_dict()
     return {
-        **sizes,
-        "configuration": " ".join(f"{name}={size}" for name, size in sizes.items()),
+        **values,
+        "configuration": " ".join(f"{name}={value}" for name, value in stated.items()),
         "n_layers": model.n_layers,
         "n_heads": model.n_heads,
         "hidden_size": model.hidden_size,
