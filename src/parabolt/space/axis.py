@@ -74,12 +74,22 @@ class Axis:
         Raises:
             InvalidConfigurationError: If a point is not on the scale.
         """
-        found = np.full(len(points), -1, dtype=np.int64)
-        for position, point in enumerate(self.scale.points):
-            found[(points == point).all(axis=1)] = position
+        own = self.scale.points
+        if self.scale.width == 1:
+            at = np.minimum(np.searchsorted(own[:, 0], points[:, 0]), len(own) - 1)
+        else:
+            at = points.argmax(axis=1)
+        found = np.where((own[at] == points).all(axis=1), at, -1)
         for row in np.flatnonzero(found < 0):
             self.value_at(points[row], int(row))
         return found
+
+    def nearest_positions(self, points: FloatArray) -> IntArray:
+        """Positions (n,) of the values whose points are nearest to any points (n, w)."""
+        own = self.scale.points
+        if self.scale.width == 1:
+            return np.asarray(np.searchsorted((own[1:, 0] + own[:-1, 0]) / 2.0, points[:, 0]))
+        return np.asarray(points.argmax(axis=1))
 
     def value_at(self, point: FloatArray, row: int = 0) -> int:
         """The value of a point (w,), listed or not.

@@ -122,7 +122,7 @@ class Configurations(Sequence[Configuration]):
         return columns
 
     @classmethod
-    def from_plain(cls, columns: Mapping[str, Sequence[Any]], n: int) -> Configurations:
+    def from_plain(cls, columns: Mapping[str, npt.ArrayLike], n: int) -> Configurations:
         """The inverse of `plain`: a missing knob is neutral, and other columns are passed over.
 
         Raises:
@@ -132,8 +132,9 @@ class Configurations(Sequence[Configuration]):
         found = {}
         for name, knob in KNOBS.items():
             if name in columns:
-                checked = {value: knob.check(value) for value in set(columns[name])}
-                found[name] = np.array([checked[v] for v in columns[name]], dtype=np.int64)
+                values = np.asarray(columns[name]).tolist()
+                checked = {value: knob.check(value) for value in set(values)}
+                found[name] = np.array([checked[value] for value in values], dtype=np.int64)
             elif knob.neutral is None:
                 raise InvalidConfigurationError(f"expected a column {name}, got none")
         return cls(found, n=n)

@@ -193,10 +193,7 @@ class Encoding:
         if self._firsts is not None:
             positions = np.rint(rows).astype(np.int64) - self._firsts
             return self.at(np.clip(positions, 0, self._sizes - 1))
-        columns = []
-        for axis, points in self._split(rows):
-            squares = ((points[:, None, :] - axis.scale.points) ** 2).sum(axis=2)
-            columns.append(squares.argmin(axis=1))
+        columns = [axis.nearest_positions(points) for axis, points in self._split(rows)]
         return self.at(np.stack(columns, axis=1))
 
     def at(self, positions: IntArray) -> Configurations:

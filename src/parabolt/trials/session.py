@@ -99,7 +99,7 @@ class Session:
         self._journal = Journal(self.folder / JOURNAL)
         try:
             self.history = TrialHistory.of(self._journal.records)
-            self._check_identity({"purpose": purpose, **spec.identity()})
+            self._check_identity({"purpose": (purpose,), **spec.identity()})
         except BaseException:
             self._journal.close()
             raise
@@ -186,21 +186,22 @@ class Session:
             )
         return folder
 
-    def _check_identity(self, identity: dict[str, str]) -> None:
+    def _check_identity(self, identity: dict[str, tuple[str, ...]]) -> None:
         found = self.history.identity
         if found is None:
             spec = self.spec
             about = {
-                "purpose": identity["purpose"],
+                "purpose": identity["purpose"][0],
                 "instance": spec.instance.name,
                 "n_gpus": spec.instance.cluster.n_gpus,
                 "memory_gib": spec.memory_gib,
                 "optimizer": spec.optimizer.name,
                 "command": list(spec.command.arguments),
             }
-            self._record(records.created(identity, about))
+            begun = {name: digests[0] for name, digests in identity.items()}
+            self._record(records.created(begun, about))
             return
-        changed = [name for name in identity if identity[name] != found.get(name)]
+        changed = [name for name in identity if found.get(name) not in identity[name]]
         if changed:
             raise JournalError(
                 f"{self.folder / JOURNAL} was begun with another {', '.join(changed)}, and goes on "

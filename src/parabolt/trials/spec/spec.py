@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import shlex
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ from parabolt.errors import SpecError
 from parabolt.frameworks.distinct import check_knobs
 from parabolt.frameworks.patterns import patterns_format
 from parabolt.frameworks.registry import launching_framework, log_format
+from parabolt.trials.spec.identity import identity, identity_0_1
 from parabolt.trials.spec.template import FLAGS, TRIAL_FIELDS, field_values
 
 if TYPE_CHECKING:
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
     from parabolt.trials.stopping import StoppingRule
 
 LAUNCHERS = ("local", "slurm")
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _check_whole(name: str, value: Any, least: int) -> None:
@@ -239,16 +234,18 @@ class Spec:
         """Memory capacity of a GPU in GiB."""
         return self.trial.memory_gib or self.instance.cluster.memory_gib
 
-    def identity(self) -> dict[str, str]:
-        """What must not change between a run and its continuation, each part as a digest."""
-        environment = [(name, template.arguments) for name, template in self.environment]
-        stopping = None if self.stopping is None else asdict(self.stopping)
+    def identity(self) -> dict[str, tuple[str, ...]]:
+        """What must not change between a run and its continuation: the digests of each part.
+
+        The first is what a journal is begun with; the others stand for the same in older journals.
+        """
         parts: dict[str, Any] = {
-            "instance": repr(self.instance),
+            "instance": self.instance,
             "command": [self.command.arguments, self.framework],
-            "environment": environment,
-            "trial": asdict(self.trial),
-            "optimizer": asdict(self.optimizer),
-            "early_termination": stopping,
+            "environment": [(name, template.arguments) for name, template in self.environment],
+            "trial": self.trial,
+            "optimizer": self.optimizer,
+            "early_termination": self.stopping,
         }
-        return {name: _digest(part) for name, part in parts.items()}
+        own, older = identity(parts), identity_0_1(parts)
+        return {name: (own[name], *([older[name]] if name in older else [])) for name in parts}
