@@ -73,7 +73,7 @@ def modules_after(code):
 OPTIONAL = {
     "torch", "botorch", "gpytorch", "optuna", "optunahub", "cmaes", "nevergrad", "ax", "smac",
     "ConfigSpace", "carps", "gymnasium", "ray", "distributed", "matplotlib", "plotly", "bolt",
-    "huggingface_hub", "sklearn",
+    "huggingface_hub", "sklearn", "transformers", "lightning",
 }  # fmt: skip
 
 
