@@ -34,6 +34,9 @@ CASES = {
     "ray tune": ("import parabolt.integrations.ray_tune", "ray", "ray[tune]", "ray-tune"),
     "hub": ("import parabolt; parabolt.load_problem('pco32', source='hub')", "huggingface_hub",
             "huggingface_hub", "hub"),
+    "transformers": ("import parabolt.integrations.transformers", "transformers", "transformers",
+                     "transformers"),
+    "lightning": ("import parabolt.integrations.lightning", "lightning", "lightning", "lightning"),
     "trainer": ("import parabolt.trainer.__main__", "torch", "torch", "torch"),
 }  # fmt: skip
 
