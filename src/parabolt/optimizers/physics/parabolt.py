@@ -30,6 +30,7 @@ from parabolt.costmodel.calibration.evidence import Evidence
 from parabolt.costmodel.predictor import CostModel
 from parabolt.costmodel.step_time import time_features
 from parabolt.errors import MissingConfigurationError, OptionError
+from parabolt.optimizers.choice import first_best
 from parabolt.optimizers.gp.acquisition import (
     log_expected_improvement,
     log_expected_improvement_t,
@@ -256,7 +257,7 @@ class ParaboltOptimizer(Optimizer):
             return self._random_row(available)
         throughput = self._fantasy(belief) if self._pending else belief.log_throughput
         value = _log_gain(throughput, _log_hope) + self._caution() * np.log(belief.p_feasible)
-        return int(belief.rows[np.argmax(np.where(left, value, -np.inf))])
+        return int(belief.rows[first_best(np.where(left, value, -np.inf), unit=1.0)])
 
     def _recommended_row(self) -> int | None:
         """The finished run that is expected to be the fastest when it is run again."""
@@ -269,7 +270,7 @@ class ParaboltOptimizer(Optimizer):
         if len(known) == 0:
             return self.history.best_feasible_row()
         expected = self._throughput.expected(belief.log_throughput.mean, *self._timed())
-        return int(known[np.argmax(expected[np.searchsorted(belief.rows, known)])])
+        return int(known[first_best(expected[np.searchsorted(belief.rows, known)], unit=1.0)])
 
     def _believe(self) -> Belief:
         calibration = self._calibration()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from parabolt.optimizers.choice import first_best
+
 if TYPE_CHECKING:
     from parabolt.outcome import BoolArray, FloatArray
 
@@ -103,7 +105,7 @@ def best_in_data(
         is_feasible: Which ran (n,).
         scale: Range of the objective.
     """
-    return int(np.argmin(augmented(state, X, f, is_feasible, scale)))
+    return first_best(-augmented(state, X, f, is_feasible, scale))
 
 
 def augmented(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parabolt.optimizers.choice import TIE, first_best
 from parabolt.optimizers.gp.acquisition import log_expected_improvement
 from parabolt.optimizers.published.admm import (
     PENALTY,
@@ -56,8 +57,9 @@ class ADMMBO(SurrogateOptimizer):
             self._state = self._state.solved(X[at])
         observed = augmented(self._state, X, f, is_feasible, scale)
         value = self._value(surrogate, self._state, observed[np.isfinite(observed)], scale)
+        unit = float(self._state.subproblem == "objective")  # that value is a logarithm
         self._state = self._state.queried()
-        return int(available[np.argmax(value[available])])
+        return int(available[first_best(value[available], unit=unit)])
 
     def _data(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Inputs (n, d), minus throughput (n,) and feasibility (n,) of what was observed."""
@@ -79,7 +81,7 @@ class ADMMBO(SurrogateOptimizer):
         expected = PENALTY * scale * p_infeasible + quadratic
         best = float(observed.min()) if len(observed) else float(expected.min())
         value = feasibility_improvement(p_infeasible, quadratic, best, PENALTY * scale)
-        return value if (value > 0.0).any() else -expected
+        return value if value.max() > TIE * best else -expected
 
 
 class ADMMBOWithPrior(ADMMBO):

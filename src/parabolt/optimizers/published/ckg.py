@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parabolt.optimizers.choice import first_best
 from parabolt.optimizers.published.knowledge_gradient import (
     Lookahead,
     contenders,
@@ -43,7 +44,7 @@ class CKG(SurrogateOptimizer):
 
     def _choose(self, surrogate: Surrogate, available: IntArray) -> int:
         if surrogate.objective is None:
-            return int(available[np.argmax(surrogate.log_feasible[available])])
+            return int(available[first_best(surrogate.log_feasible[available], unit=1.0)])
         rows = self._shortlist(surrogate, available, _MAX_SCORED)
         inner, recommended = self._inner_rows(surrogate)
         gain = knowledge_gradient(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parabolt.optimizers.choice import first_best
 from parabolt.optimizers.published.surrogate_optimizer import SurrogateOptimizer
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 def best_sampled(f: FloatArray, c: FloatArray) -> int:
     """Index of the largest f (m,) where c (m,) is <= 0; of the least c where it never is."""
     fits = c <= 0.0
-    return int(np.argmax(np.where(fits, f, -np.inf)) if fits.any() else np.argmin(c))
+    return first_best(np.where(fits, f, -np.inf)) if fits.any() else first_best(-c)
 
 
 class CTS(SurrogateOptimizer):

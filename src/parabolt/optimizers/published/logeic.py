@@ -19,6 +19,7 @@ class LogEIC(AcquisitionOptimizer):
     """
 
     name = "logeic"
+    is_log = True
 
     def _acquisition(self, surrogate: Surrogate) -> FloatArray:
         return self._log_eic(surrogate)

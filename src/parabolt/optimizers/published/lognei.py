@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parabolt.optimizers.choice import first_best
 from parabolt.optimizers.published.noisy_improvement import log_noisy_constrained_ei
 from parabolt.optimizers.published.surrogate_optimizer import SurrogateOptimizer
 
@@ -34,7 +35,7 @@ class LogNEI(SurrogateOptimizer):
     def _choose(self, surrogate: Surrogate, available: IntArray) -> int:
         baseline = np.unique(self.history.rows[self.history.is_feasible])
         if len(baseline) == 0 or surrogate.objective is None:
-            return int(available[np.argmax(surrogate.log_feasible[available])])
+            return int(available[first_best(surrogate.log_feasible[available], unit=1.0)])
         rows = self._shortlist(surrogate, available, _MAX_SCORED)
         constraint = surrogate.constraint
         value = log_noisy_constrained_ei(
@@ -46,7 +47,7 @@ class LogNEI(SurrogateOptimizer):
             self.rng,
             self._deadline,
         )
-        return int(rows[np.argmax(value)])
+        return int(rows[first_best(value, unit=1.0)])
 
 
 class LogNEIWithPrior(LogNEI):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parabolt.errors import OptionError
+from parabolt.optimizers.choice import first_best
 from parabolt.optimizers.gp.acquisition import log_expected_improvement
 from parabolt.optimizers.gp.fit import GPOptions, fit_gp
 from parabolt.optimizers.gp.gp import GaussianProcess
@@ -47,8 +47,6 @@ class SurrogateOptimizer(DesignedOptimizer):
         space: Instance and candidates.
         kernel: `rbf` (published) or `matern52`. With the latter, methods that draw joint samples
             draw them at a random 2,000 of the candidates where there are more.
-        warm_start: Starts a fit at the parameters of the last where they are better than the modes
-            of the priors, in place of always at these (published).
         **options: See `DesignedOptimizer`.
 
     Attributes:
@@ -63,15 +61,11 @@ class SurrogateOptimizer(DesignedOptimizer):
         space: SearchSpace,
         *,
         kernel: KernelName = "rbf",
-        warm_start: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(space, **options)
         check_kernel(kernel)
-        if type(warm_start) is not bool:
-            raise OptionError(f"warm_start: expected True or False, got {warm_start!r}")
         self.kernel: KernelName = kernel
-        self.warm_start = warm_start
         self._inputs = space.unit_cube
         self._fitted: Surrogate | None = None
         self._n_fitted = 0
@@ -128,7 +122,6 @@ class SurrogateOptimizer(DesignedOptimizer):
             X,
             y,
             GPOptions(self.kernel, self._min_lengthscales(), mean),
-            start=last.gp.hyper if last is not None and self.warm_start else None,
             deadline=self._deadline,
             share=share,
         )
@@ -199,11 +192,18 @@ class SurrogateOptimizer(DesignedOptimizer):
 
 
 class AcquisitionOptimizer(SurrogateOptimizer):
-    """A GP method that tries the candidate with the largest value; of several the first."""
+    """A GP method that tries the candidate with the largest value; of several the first.
+
+    Attributes:
+        is_log: Whether the value is a logarithm.
+    """
+
+    is_log = False
 
     @abstractmethod
     def _acquisition(self, surrogate: Surrogate) -> FloatArray:
         """Value of trying each candidate, (N,)."""
 
     def _choose(self, surrogate: Surrogate, available: IntArray) -> int:
-        return int(available[np.argmax(self._acquisition(surrogate)[available])])
+        value = self._acquisition(surrogate)[available]
+        return int(available[first_best(value, unit=float(self.is_log))])

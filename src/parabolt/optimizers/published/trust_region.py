@@ -118,7 +118,9 @@ def nearest_rows(
     """
     weights = lengthscales / np.exp(np.log(lengthscales).mean())
     distance = (((X[rows] - centre) / weights) ** 2).sum(axis=1)
-    return np.sort(rows[np.argsort(distance, kind="stable")[:k]])
+    # Rounded, since distances that are equal on paper differ in their last digits.
+    rank = np.argsort(np.round(distance / max(distance.max(), 1e-300), 9), kind="stable")
+    return np.sort(rows[rank[:k]])
 
 
 def incumbent(throughput: FloatArray, margin: FloatArray, is_feasible: BoolArray) -> int:
