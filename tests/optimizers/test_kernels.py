@@ -53,9 +53,9 @@ def test_prediction_in_blocks_is_prediction_at_once(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["logeic", "cts", "scbo", "ckg", "lognei", "admmbo+prior"])
-def test_methods_take_the_matern_kernel_and_warm_starts(name):
+def test_methods_take_the_matern_kernel(name):
     problem = parabolt.load_problem("pco32")
-    optimizer = parabolt.make_optimizer(name, problem.space, kernel="matern52", warm_start=True)
+    optimizer = parabolt.make_optimizer(name, problem.space, kernel="matern52")
     for _ in range(14):
         configuration = optimizer.ask()
         optimizer.tell(configuration, problem.evaluate(configuration))
@@ -63,9 +63,7 @@ def test_methods_take_the_matern_kernel_and_warm_starts(name):
     assert optimizer.n_failed_fits == 0
 
 
-def test_unknown_kernel_and_start_are_refused():
+def test_unknown_kernel_is_refused():
     space = parabolt.load_problem("pco32").space
     with pytest.raises(OptionError, match="kernel: expected one of rbf, matern52, got 'linear'"):
         parabolt.make_optimizer("logeic", space, kernel="linear")
-    with pytest.raises(OptionError, match="warm_start: expected True or False, got 1"):
-        parabolt.make_optimizer("logeic", space, warm_start=1)

@@ -13,14 +13,13 @@ theta of a parametric mean are learned with the rest; their gradient is a' dm/dt
 The density has several local maxima, and which one a search ends in must not depend on rounding,
 which differs between processors. SLSQP keeps a dense estimate of the curvature, and its steps stay
 near: none of 452 fits from runs on pco64 moved by more than 1e-8 when the targets were changed by
-1e-14 of themselves. L-BFGS-B, which BoTorch uses, tries far points along the way: 11 of the 452 fits
-moved by more than 1e-6, one of them to another maximum.
+1e-14 of themselves. L-BFGS-B, which BoTorch uses, tries far points along the way: 11 of the 452
+fits moved by more than 1e-6, one of them to another maximum.
 """
 
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,6 +53,8 @@ _FIRST_STEP = 5.0
 #: A search ends when a step changes the density per observation, times `_FIRST_STEP`, by less.
 _TOLERANCE = 1e-11
 
+#: What stands for the density's negative where the kernel matrix is singular.
+_SINGULAR = 1e10
 _MAX_LOG = 12.0  # beyond e^12 lengthscales and noise are all the same, theta is out of its prior
 _LOG_2PI = math.log(2.0 * math.pi)
 
@@ -140,7 +141,7 @@ class LogPosterior:
         try:
             value, gradient, a, _ = self._evaluate(positive[:-1], positive[-1], residual)
         except LinAlgError:
-            return 1e10, np.zeros_like(parameters)  # the line search turns back from here
+            return _SINGULAR, np.zeros_like(parameters)  # the line search turns back from here
         log_prior, d_log_prior = _log_prior(logs)
         d_parameters = gradient * positive + d_log_prior
         if self._mean is not None:
@@ -221,10 +222,10 @@ def fit_gp(
         share: Share of the deadline's limit that this fit may use up.
 
     Returns:
-        The posterior, and whether the fit succeeded. A fit fails where the kernel matrix is
-        singular at the best parameters found; then a parametric prior mean gives way to a
-        constant, and without one the hyper-parameters are the modes of the priors, at which the
-        noise keeps the kernel matrix well conditioned.
+        The posterior, and whether the fit succeeded. A fit fails where the search finds nothing
+        better than the modes of the priors; then a parametric prior mean gives way to a constant,
+        and without one the hyper-parameters are those modes, at which the noise keeps the kernel
+        matrix well conditioned.
     """
     options = options or GPOptions()
     mean, standardization = options.prior_mean, Standardization.of(y)
@@ -235,24 +236,27 @@ def fit_gp(
         prior_mean=mean,
         standardization=standardization,
     )
-    succeeded = True
-    try:
-        hyper = objective.hyperparameters(_search(objective, options, deadline, share))
-    except LinAlgError:
-        if mean is not None:
-            constant = GPOptions(options.kernel, options.min_lengthscales)
-            return fit_gp(X, y, constant, deadline=deadline, share=share)[0], False
-        hyper, succeeded = objective.hyperparameters(_modes(objective, options)), False
+    parameters = _search(objective, options, deadline, share)
+    if parameters is None and mean is not None:
+        constant = GPOptions(options.kernel, options.min_lengthscales)
+        return fit_gp(X, y, constant, deadline=deadline, share=share)[0], False
+    found = _modes(objective, options) if parameters is None else parameters
+    hyper = objective.hyperparameters(found)
     gp = GaussianProcess(X, y, hyper, standardization, kernel=options.kernel, prior_mean=mean)
-    return gp, succeeded
+    return gp, parameters is not None
 
 
 def _search(
     objective: LogPosterior, options: GPOptions, deadline: Deadline | None, share: float
-) -> FloatArray:
-    """The best parameters (d + 1 + k,) that a search from the modes of the priors comes upon."""
+) -> FloatArray | None:
+    """The best parameters (d + 1 + k,) on the way from the modes of the priors; None if the modes.
+
+    Where the deadline ends the search, they are the best until then, be it the modes.
+    """
     best = start = _modes(objective, options)
     least = objective.negative(start)[0]
+    if not least < _SINGULAR:
+        return None
 
     def scaled(parameters: FloatArray) -> tuple[float, FloatArray]:
         nonlocal best, least
@@ -265,16 +269,12 @@ def _search(
 
     bounds = [(low, _MAX_LOG) for low in _lower_logs(objective.d, options)]
     bounds += [(loc - _MAX_LOG, loc + _MAX_LOG) for loc in objective.theta_loc]
-    with suppress(StopIteration):
-        minimize(
-            scaled,
-            start,
-            jac=True,
-            method="SLSQP",
-            bounds=bounds,
-            options={"maxiter": 200, "ftol": _TOLERANCE},
-        )
-    return best
+    search = {"method": "SLSQP", "options": {"maxiter": 200, "ftol": _TOLERANCE}}
+    try:
+        minimize(scaled, start, jac=True, bounds=bounds, **search)
+    except StopIteration:
+        return best
+    return None if best is start else best
 
 
 def _modes(objective: LogPosterior, options: GPOptions) -> FloatArray:
