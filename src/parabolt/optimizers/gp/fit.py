@@ -269,9 +269,15 @@ def _search(
 
     bounds = [(low, _MAX_LOG) for low in _lower_logs(objective.d, options)]
     bounds += [(loc - _MAX_LOG, loc + _MAX_LOG) for loc in objective.theta_loc]
-    search = {"method": "SLSQP", "options": {"maxiter": 200, "ftol": _TOLERANCE}}
     try:
-        minimize(scaled, start, jac=True, bounds=bounds, **search)
+        minimize(
+            scaled,
+            start,
+            jac=True,
+            method="SLSQP",
+            bounds=bounds,
+            options={"maxiter": 200, "ftol": _TOLERANCE},
+        )
     except StopIteration:
         return best
     return None if best is start else best
