@@ -38,7 +38,8 @@ class ComposerReader(LogReader):
     """
 
     words = (
-        "=", "throughput/", "time/", "memory/", "window_size", *ProgressBarReader.words,
+        "[epoch=", "[batch=", "[sample=", "[token=", "[iteration=", "[second=",
+        "throughput/", "time/", "memory/", "window_size", *ProgressBarReader.words,
     )  # fmt: skip
 
     def __init__(self, instance: Instance) -> None:
@@ -55,7 +56,7 @@ class ComposerReader(LogReader):
         if found := _WINDOW.match(line.text):
             self._window = int(found[1])
         if head := _HEAD.match(line.text):
-            yield from self._finished(line.source)
+            yield from self._said(self._records.pop(line.source, {}))
             self._records[line.source] = {"head": head["unit"], "at": head["at"]}
             if head["epoch"]:
                 self._records[line.source]["epoch"] = head["epoch"]
@@ -67,12 +68,11 @@ class ComposerReader(LogReader):
 
     def end(self) -> list[Record]:
         """See `LogReader.end`."""
-        found = [record for source in list(self._records) for record in self._finished(source)]
+        found = [record for metrics in self._records.values() for record in self._said(metrics)]
         return found if self._has_times else [*found, *self._drawn]
 
-    def _finished(self, source: str) -> Iterator[Record]:
-        """What the record says that ends here."""
-        metrics = self._records.pop(source, {})
+    def _said(self, metrics: dict[str, str]) -> Iterator[Record]:
+        """What a finished record says."""
         batch = _batch(metrics)
         if batch is None:
             return

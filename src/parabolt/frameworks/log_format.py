@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from parabolt.frameworks.log_line import log_lines
-from parabolt.frameworks.measurements import ReportError
+from parabolt.frameworks.measurements import Measurements, ReportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from parabolt.frameworks.log_line import LogLine
-    from parabolt.frameworks.measurements import Measurements
     from parabolt.instances.specs import Instance
 
 
@@ -75,7 +74,7 @@ class LogReader(ABC):
         """
 
     def end(self) -> Iterable[Record]:
-        """What is certain only when the whole log was read."""
+        """What is certain only if the log ends here; more lines may follow nevertheless."""
         return ()
 
     def iterations_seconds(self, iterations_per_s: float) -> float:
@@ -120,18 +119,52 @@ class LogFormat:
         Raises:
             ReportError: If a figure isn't understood, or the program began anew.
         """
-        into.is_log = True
-        reader, restarts = self.reader(instance), _Restarts()
-        words = reader.words
+        reading = LogReading(self, rank, instance)
+        reading.feed(lines)
+        into.merge(reading.measurements())
+
+
+class LogReading:
+    """A log that is being read, perhaps while it is being written.
+
+    Args:
+        log_format: Its format.
+        rank: Whose log it is, where a line doesn't say.
+        instance: Gives the samples and tokens of a step.
+    """
+
+    def __init__(self, log_format: LogFormat, rank: int, instance: Instance) -> None:
+        self._reader = log_format.reader(instance)
+        self._rank = rank
+        self._found = Measurements(is_log=True)
+        self._restarts = _Restarts()
+
+    def feed(self, lines: Iterable[str]) -> None:
+        """Reads further lines.
+
+        Raises:
+            ReportError: If a figure isn't understood, or the program began anew.
+        """
+        words = self._reader.words
         wanted = (line for line in lines if not words or any(word in line for word in words))
         for line in log_lines(wanted):
-            for record in reader.read(line):
-                own = line.rank if line.rank is not None else rank
-                _add(record, own, into, line.raw)
+            for record in self._reader.read(line):
+                rank = line.rank if line.rank is not None else self._rank
+                _add(record, rank, self._found, line.raw)
                 if isinstance(record, StepRecord):
-                    restarts.check(record.step, line.source)
-        for record in reader.end():
-            _add(record, rank, into)
+                    self._restarts.check(record.step, line.source)
+
+    def measurements(self) -> Measurements:
+        """What the log says if it ends here.
+
+        Raises:
+            ReportError: If it says nothing certain.
+        """
+        found = Measurements()
+        found.merge(self._found)
+        for record in self._reader.end():
+            _add(record, self._rank, found)
+        return found
 
 
 def _add(record: Record, rank: int, into: Measurements, line: str = "") -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import LaunchError, SpecError
+from parabolt.frameworks.log_follower import LogFollower
 from parabolt.frameworks.measurements import Measurements, ReportError
 from parabolt.outcome import OOM_MARGIN, Outcome, Source, Status
 from parabolt.trials.endings.ending import Ending, rank_of, read_logs
@@ -244,10 +245,11 @@ class _Reader:
         self.measurements = Measurements()
         self.fault: str | None = None
         self._report = ReportReader(launch.folder / "report.jsonl", self.measurements)
+        self._logs: dict[Path, LogFollower] = {}
 
     def timed_steps(self) -> list[float]:
         """Seconds of the timed steps so far; empty once the measurements can't be used."""
-        self.finish()
+        self._read()
         try:
             steps = self.measurements.timed_steps_s(self._spec.trial.warmup_steps)
         except ReportError:
@@ -255,30 +257,33 @@ class _Reader:
         return [] if self.fault else steps[: self._spec.trial.timed_steps]
 
     def finish(self) -> None:
-        """Reads all there is."""
+        """Reads all there is, after the end."""
+        self._read(is_over=True)
+
+    def _read(self, *, is_over: bool = False) -> None:
         if self.fault is not None:
             return
         try:
             if self._parser is None:
                 self._report.read()
             else:
-                self.measurements = _measurements_of_logs(self._parser, self._spec, self._launch)
+                self.measurements = self._read_logs(self._parser, is_over=is_over)
         except ReportError as fault:
             self.fault = str(fault)
-        except (ValueError, ArithmeticError, RecursionError) as error:
+        except (OSError, ValueError, ArithmeticError, RecursionError) as error:
             # Whatever a program prints, the search goes on.
             self.fault = f"unreadable measurements: {type(error).__name__}: {error}"
 
-
-def _measurements_of_logs(parser: LogFormat, spec: Spec, launch: Launch) -> Measurements:
-    everything = Measurements()
-    folder = launch.log_folder
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        found = Measurements()
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            parser.read(lines, rank_of(path, folder) or 0, spec.instance, found)
-        everything.merge(found)  # a launcher may show again what a rank's own log has
-    return everything
+    def _read_logs(self, parser: LogFormat, *, is_over: bool) -> Measurements:
+        folder, everything = self._launch.log_folder, Measurements()
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            if path not in self._logs:
+                rank = rank_of(path, folder) or 0
+                self._logs[path] = LogFollower(path, parser, rank, self._spec.instance)
+            log = self._logs[path]
+            log.end() if is_over else log.read()
+            everything.merge(log.measurements())  # a launcher may show again what a rank's log has
+        return everything
 
 
 def _outcome(
