@@ -229,7 +229,7 @@ def main() -> None:
             verdict = laboratory.try_out(mutant)
             verdicts.append(verdict)
             if verdict.outcome != "killed":
-                source = (ROOT / mutant.path).read_bytes()
+                source = (laboratory.root / mutant.path).read_bytes()
                 print(f"{verdict.outcome:9s} {mutant.described(source)}", flush=True)
     print(f"\n{table(verdicts)}\n{len(mutants)} mutants in all, seed {options.seed}")
 

@@ -2,10 +2,12 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 
-from parabolt.errors import InstanceError, ParaboltError
+from parabolt.costmodel.predictor import CostModel
+from parabolt.errors import InstanceError, ParaboltError, TableError
 from parabolt.instances.hardware import load_gpu
 from parabolt.instances.model_shape import ModelShape
 from parabolt.instances.specs import Cluster, Workload
@@ -104,6 +106,32 @@ def test_trials_of_a_file(tmp_path):
     assert math.isnan(sparse.peak_memory_gib)
     assert sparse.memory_source == Source.NONE
     assert (oom.status, crashed.status) == (Status.OOM, Status.CRASHED)
+
+
+def test_of_configurations_that_differ_in_the_bucket_alone_the_best_counts():
+    instance = plan_instance(MODEL, Cluster(16, 8, 80), WORK)
+    plan = make_plan(instance, n_best=100, max_risk=1.0)
+    entries = [entry.configuration for entry in plan.entries]
+    assert len(entries) == len({replace(c, bucket=256) for c in entries}) < plan.n_candidates
+    assert len({c.bucket for c in entries}) > 1
+    model = CostModel(instance)
+    for c in entries:
+        times = {}
+        for bucket in (64, 128, 256, 512):
+            time_s, peak_gib = model.point([replace(c, bucket=bucket)])
+            if c.zero and peak_gib[0] <= 80:
+                times[bucket] = time_s[0]
+        assert c.zero == 0 or times[c.bucket] == min(times.values())
+
+
+def test_a_file_of_version_0_1_and_one_without_times(tmp_path):
+    instance = plan_instance(MODEL, Cluster(16, 8, 80), WORK)
+    path = tmp_path / "trials.csv"
+    path.write_text("dp,zero,bucket,status,step_time_s,peak_memory_gb\n16,2,64,ok,1,40\n")
+    assert read_trials(path, instance).outcomes.peak_memory_gib.tolist() == [40.0]
+    path.write_text("dp,zero,bucket,status,peak_memory_gib\n16,2,64,ok,40\n")
+    with pytest.raises(TableError, match="throughput or step_time_s, got dp, zero, bucket"):
+        read_trials(path, instance)
 
 
 def test_a_plan_keeps_to_the_risk():
