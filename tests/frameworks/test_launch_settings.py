@@ -1,3 +1,4 @@
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -178,6 +179,42 @@ def test_what_cannot_be_expressed_has_a_reason(name, c, reason):
     assert reason in found.reason
     assert bool(found.reason) == bool(reason)
     assert bool(found.rule) == bool(reason)
+
+
+def test_experts_and_latent_attention():
+    cluster = parse_cluster("16x4 h100-96gb")
+    deepseek = plan_instance(load_model("deepseek-v3"), cluster, WORK)
+    found = arguments("megatron-lm", Configuration(dp=64, bucket=64, zero=3), deepseek)
+    assert found["--num-experts"] == "256"
+    assert found["--moe-router-topk"] == "8"
+    assert found["--moe-ffn-hidden-size"] == "2048"
+    assert found["--moe-shared-expert-intermediate-size"] == "2048"
+    assert "--multi-latent-attention" in found
+    assert (found["--q-lora-rank"], found["--kv-lora-rank"]) == ("1536", "512")
+    assert (found["--qk-head-dim"], found["--qk-pos-emb-head-dim"]) == ("128", "64")
+    assert "--kv-channels" not in found
+    layers = found["--moe-layer-freq"].strip("'")
+    assert layers == "([0]*3+[1]*58)"
+    mixtral = plan_instance(load_model("mixtral-8x7b"), cluster, WORK)
+    found = arguments("megatron-lm", Configuration(dp=64, bucket=64), mixtral)
+    assert (found["--num-experts"], found["--moe-router-topk"]) == ("8", "2")
+    assert "--moe-layer-freq" not in found
+    alone = Configuration(dp=16, tp=4, bucket=64)
+    assert "tp 4 with experts needs sequence parallelism" in (
+        launching_framework("megatron-lm").launch(mixtral, alone).reason
+    )
+    assert not launching_framework("megatron-lm").launch(mixtral, replace(alone, sp=4)).reason
+
+
+def test_experts_in_every_second_layer():
+    model = replace(load_model("mixtral-8x7b"), n_layers=7)
+    experts = replace(model.experts, n_dense_layers=2, every=2)
+    instance = plan_instance(replace(model, experts=experts), parse_cluster("16x4 h100-96gb"), WORK)
+    found = launching_framework("megatron-lm").launch(instance, Configuration(dp=64, bucket=64))
+    flag = next(flag for flag in found.flags if flag.startswith("--moe-layer-freq"))
+    expression = shlex.split(flag)[1]
+    assert eval(expression) == [0, 0, 0, 1, 0, 1, 0]
+    assert sum(eval(expression)) == instance.model.n_expert_layers
 
 
 def test_micro_batches_that_stages_do_not_divide():

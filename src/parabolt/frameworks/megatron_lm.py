@@ -18,6 +18,7 @@ from parabolt.frameworks.rules import (
     whole_micro_batches,
     whole_sequence,
 )
+from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from parabolt.instances.model_shape import ModelShape
     from parabolt.instances.specs import Instance, Workload
     from parabolt.space.configuration import Configuration
-    from parabolt.space.rules import Rule
 
 VERSION = "core 0.14"
 DOCUMENTATION = "https://docs.nvidia.com/megatron-core/developer-guide/latest/"
@@ -43,6 +43,7 @@ def rules(instance: Instance) -> tuple[Rule, ...]:
         whole_sequence(work.sequence_length),
         sequence_parallel_in_full(),
         kv_heads_divisible(model.n_kv_heads or model.n_heads),
+        _experts_with_sequence_parallel(model),
     )
 
 
@@ -60,6 +61,8 @@ def settings(instance: Instance, c: Configuration) -> Settings:
         *_model(instance.model),
     ]
     notes = [f"data parallelism {c.dp} follows from the number of GPUs"]
+    if instance.model.window is not None:
+        notes.append("no flag asks for its layers with sliding-window attention")
     if c.zero:
         notes.append("unset CUDA_DEVICE_MAX_CONNECTIONS")
     elif c.tp > 1 or c.cp > 1:
@@ -101,18 +104,63 @@ def _workload(work: Workload, c: Configuration, chunk_layers: int) -> list[str]:
 
 
 def _model(model: ModelShape) -> list[str]:
-    head_size = model.query_size // model.n_heads
     flags = [
         f"--num-layers {model.n_layers}",
         f"--hidden-size {model.hidden_size}",
         f"--ffn-hidden-size {model.ffn_size}",
         f"--num-attention-heads {model.n_heads}",
-        f"--kv-channels {head_size}",
+        *_attention(model),
+        *_experts(model),
     ]
+    flags += ["--swiglu"] if model.is_gated else []
+    flags += [f"--mtp-num-layers {model.n_mtp_layers}"] if model.n_mtp_layers else []
+    return [*flags, *([] if model.is_tied else ["--untie-embeddings-and-output-weights"])]
+
+
+def _attention(model: ModelShape) -> list[str]:
+    if (latent := model.latent_attention) is not None:
+        return [
+            "--multi-latent-attention",
+            *([f"--q-lora-rank {latent.q_rank}"] if latent.q_rank else []),
+            f"--kv-lora-rank {latent.kv_rank}",
+            f"--qk-head-dim {latent.nope_head_size}",
+            f"--qk-pos-emb-head-dim {latent.rope_head_size}",
+            f"--v-head-dim {latent.value_head_size}",
+        ]
+    flags = [f"--kv-channels {model.query_size // model.n_heads}"]
     if model.n_kv_heads is not None and model.n_kv_heads < model.n_heads:
         flags += ["--group-query-attention", f"--num-query-groups {model.n_kv_heads}"]
-    flags += ["--swiglu"] if model.is_gated else []
-    return [*flags, *([] if model.is_tied else ["--untie-embeddings-and-output-weights"])]
+    return flags
+
+
+def _experts(model: ModelShape) -> list[str]:
+    if (experts := model.experts) is None:
+        return []
+    n, every = model.n_layers - experts.n_dense_layers, experts.every
+    # A list of Python, one entry per layer: 1 where it has experts.
+    with_experts = (
+        f"[1]*{n}" if every == 1 else f"([0]*{every - 1}+[1])*{n // every}+[0]*{n % every}"
+    )
+    layers = f"([0]*{experts.n_dense_layers}+{with_experts})"
+    shared = experts.shared_ffn_size
+    return [
+        f"--num-experts {experts.n_experts}",
+        f"--moe-router-topk {experts.n_active}",
+        f"--moe-ffn-hidden-size {experts.ffn_size}",
+        *([f"--moe-shared-expert-intermediate-size {shared}"] if shared else []),
+        *([f"--moe-layer-freq '{layers}'"] if experts.n_dense_layers or every > 1 else []),
+    ]
+
+
+def _experts_with_sequence_parallel(model: ModelShape) -> Rule:
+    """`MoELayer` refuses to train over tensor-parallel ranks without sequence parallelism."""
+    has_experts = model.experts is not None
+    return Rule(
+        "experts_with_sequence_parallel",
+        ("tp", "sp"),
+        lambda c: (c.sp == c.tp) | (not has_experts),
+        lambda c: f"tp {c.tp} with experts needs sequence parallelism, and sp is {c.sp}",
+    )
 
 
 _ITERATION = re.compile(r"\biteration:?\s{1,12}(\d{1,12})\s{0,12}/")
@@ -193,6 +241,7 @@ REJECTIONS = (
     r"Sequence length should be divisible by",
     r"AssertionError: \d+ is not divisible by \d+$",
     r"(?:always requires|setting the environment variable) CUDA_DEVICE_MAX_CONNECTIONS",
+    r"MoE and tensor parallelism ?are enabled without also enabling sequence parallelism",
     r"Megatron FSDP only supports fsdp_dtensor checkpoint format",
     r"--[a-z0-9-]+ (?:is )?(?:only|not) supported with",
 )

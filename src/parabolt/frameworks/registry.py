@@ -38,7 +38,9 @@ FRAMEWORKS: dict[str, Framework] = {
     "progress-bar": PROGRESS_BAR,
 }
 #: Other names of frameworks: those of version 0.1, and of programs that build on one.
-ALIASES: dict[str, str] = {"megatron": "megatron-lm", "llm-foundry": "composer"}
+ALIASES: dict[str, str] = {
+    "megatron": "megatron-lm", "llm-foundry": "composer", "tqdm": "progress-bar",
+}  # fmt: skip
 
 
 def log_format(name: str) -> LogFormat:
