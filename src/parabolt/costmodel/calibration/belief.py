@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from parabolt.outcome import FloatArray
 
 #: Degrees of freedom of the Student t that data scatter with: robust against the odd slow run.
-TAILS = 4.0
+_TAILS = 4.0
 #: How many data the prior guess of sigma is worth.
 _SIGMA_WEIGHT = 10.0
 #: A Student t with these tails has its central 90 % where a normal 1.3 times as wide has it.
@@ -145,13 +145,13 @@ def _mode(
 
 def _weights(values: FloatArray, sigma: float) -> FloatArray:
     """Weights of the Student t: the expectation-maximisation form of its loss."""
-    weights: FloatArray = (TAILS + 1.0) / (TAILS + (values / sigma) ** 2)
+    weights: FloatArray = (_TAILS + 1.0) / (_TAILS + (values / sigma) ** 2)
     return weights
 
 
 def _loss(offset: FloatArray, precision: FloatArray, sigma: float, at_z: Residuals) -> float:
     squares = (at_z.values / sigma) ** 2
-    scatter = 0.5 * (TAILS + 1.0) * np.log1p(squares / TAILS).sum()
+    scatter = 0.5 * (_TAILS + 1.0) * np.log1p(squares / _TAILS).sum()
     return float(scatter + 0.5 * offset @ precision @ offset + at_z.loss)
 
 
