@@ -13,6 +13,7 @@ from parabolt.instances.search_space import SearchSpace
 from parabolt.instances.specs import Workload
 from parabolt.planner.request import parse_cluster, plan_instance
 from parabolt.space.configuration import Configuration
+from parabolt.space.knobs import KNOBS
 from parabolt.space.lattice import enumerate_lattice
 
 WORK = Workload(8192, 512, micro_batch_size=2, recomputation="layer")
@@ -149,6 +150,21 @@ def test_an_instance_may_not_search_a_knob_that_is_dropped():
         SpecError, match=r"torchtitan has no setting for bucket \(4 sizes\): its gr"
     ):
         check_knobs(launching_framework("torchtitan"), load_instance("pco16"))
+
+
+def test_a_knob_that_a_framework_does_not_pass_is_never_lost():
+    """As a knob is that was added after the framework's file was written."""
+    old = replace(
+        launching_framework("megatron-lm"), passed=frozenset(KNOBS) - {"grad_accum", "cp"}
+    )
+    with pytest.raises(SpecError, match=r"no setting for grad_accum \(4 sizes\): parabolt doesn't"):
+        check_knobs(old, load_instance("pco16"))  # cp is neutral there
+    with pytest.raises(SpecError, match=r"no setting for cp \(\d sizes\): parabolt doesn't pass"):
+        check_knobs(old, load_instance("pco32"))
+    levels = {**dict(load_instance("pco16").levels), "grad_accum": (4,)}
+    fixed = replace(load_instance("pco16"), levels=tuple(levels.items()))
+    with pytest.raises(SpecError, match=r"no setting for grad_accum \(1 size\)"):
+        check_knobs(old, fixed)
 
 
 @pytest.mark.parametrize("name", [n for n, f in FRAMEWORKS.items() if f.settings])

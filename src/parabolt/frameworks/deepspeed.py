@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
-from parabolt.frameworks.quantities import TORCH_GIB, memory_gib, quantity
+from parabolt.frameworks.quantities import HUMAN, TORCH_GIB, memory_gib, quantity
 from parabolt.frameworks.rules import micro_batch_size, n_micro_batches, whole_micro_batches
 from parabolt.space.rules import Rule
 
@@ -126,7 +126,7 @@ class DeepSpeedReader(LogReader):
         if found := _PROGRESS.search(text):
             self._step = int(found[1])
         if (rate := _RATE.search(text)) and (step := self._timer_step(text)) is not None:
-            yield StepRecord(step, self.samples_seconds(quantity(rate[1])))
+            yield StepRecord(step, self.samples_seconds(quantity(rate[1], HUMAN)))
         elif found := _PIPELINE.search(text):
             yield StepRecord(int(found[1]), quantity(found[2]))
         yield from peak_records(text)

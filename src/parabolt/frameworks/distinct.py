@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from parabolt.errors import SpecError
+from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -87,22 +88,29 @@ def distinct_launches(
 
 
 def check_knobs(framework: Framework, instance: Instance) -> None:
-    """Raises if an instance searches knobs that no setting of a framework speaks of.
+    """Raises if an instance sets knobs that no setting of a framework speaks of.
 
     Raises:
         SpecError: Naming the knobs, how many sizes of each are searched, and the reasons.
     """
-    sizes = {name: len(levels) for name, levels in instance.levels}
-    lost = [name for name in framework.dropped if sizes[name] > 1]
+    lost = {
+        name: f"{name} ({_count(len(sizes), 'size')}): {reason}"
+        for name, sizes in instance.levels
+        if (reason := _why_lost(framework, name, sizes))
+    }
     if lost:
-        said = "; ".join(
-            f"{name} ({sizes[name]} sizes): {framework.dropped[name]}" for name in lost
-        )
         raise SpecError(
-            f"{framework.title} has no setting for {said}; try an instance with one size of "
-            f"{' and '.join(lost)}"
+            f"{framework.title} has no setting for {'; '.join(lost.values())}; try an instance "
+            f"with one size of {' and '.join(lost)}"
         )
 
 
-def _count(n: int) -> str:
-    return f"{n} configuration{'s' * (n != 1)}"
+def _why_lost(framework: Framework, knob: str, sizes: tuple[int, ...]) -> str:
+    """Why a knob of an instance would be lost; empty where it isn't."""
+    if knob not in framework.passed and sizes != (KNOBS[knob].neutral,):
+        return "parabolt doesn't pass it on"
+    return framework.dropped.get(knob, "") if len(sizes) > 1 else ""
+
+
+def _count(n: int, noun: str = "configuration") -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from parabolt.space.rules import Rule
 
 
+#: Knobs that the settings of the frameworks speak of, unless a framework says otherwise. A new knob
+#: is refused until a framework's file passes it, and never lost.
+PASSED = frozenset({"dp", "tp", "pp", "cp", "sp", "bucket", "zero", "chunks", "grad_accum"})
+
+
 def no_rules(instance: Instance) -> tuple[Rule, ...]:
     """The rules of a framework that accepts everything."""
     del instance
@@ -37,7 +42,8 @@ class Framework:
         rules: Gives what it accepts for an instance, beyond the instance's own rules.
         settings: Gives its launch settings for a configuration that meets the rules; None where
             parabolt knows none.
-        dropped: Knobs that no setting of it speaks of, with the reason.
+        passed: Knobs that its settings speak of.
+        dropped: Knobs among them that no setting of it speaks of after all, with the reason.
         rejections: Regular expressions over one line of a log: the messages by which it, and only
             it, rejects a configuration.
     """
@@ -49,6 +55,7 @@ class Framework:
     log: LogFormat | None = None
     rules: Callable[[Instance], tuple[Rule, ...]] = no_rules
     settings: Callable[[Instance, Configuration], Settings] | None = None
+    passed: frozenset[str] = PASSED
     dropped: Mapping[str, str] = field(default_factory=dict)
     rejections: tuple[str, ...] = ()
 

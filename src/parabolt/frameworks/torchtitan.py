@@ -10,7 +10,7 @@ import numpy as np
 from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
-from parabolt.frameworks.quantities import TORCH_GIB, memory_gib, quantity
+from parabolt.frameworks.quantities import HUMAN, TORCH_GIB, memory_gib, quantity
 from parabolt.frameworks.rules import (
     kv_heads_divisible,
     micro_batch_size,
@@ -143,7 +143,7 @@ class TorchtitanReader(LogReader):
         if step is None:
             return
         if found := _TOKENS.search(line.text):
-            yield StepRecord(int(step[1]), self.tokens_per_gpu_seconds(quantity(found[1])))
+            yield StepRecord(int(step[1]), self.tokens_per_gpu_seconds(quantity(found[1], HUMAN)))
         elif found := _ITERATION.search(line.text):
             yield StepRecord(int(step[1]), quantity(found[1], {"": 1.0, "s": 1.0}))
         found = _MEMORY.search(line.text)
