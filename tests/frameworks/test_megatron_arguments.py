@@ -1,7 +1,7 @@
 """Megatron-LM's arguments as its own parser takes them.
 
-The table holds name, type and choices of `megatron/training/arguments.py` in the autumn of 2025; the
-fields that they set are those of the configuration classes in megatron-core 0.14.0. Megatron's
+The table holds name, type and choices of `megatron/training/arguments.py` in the autumn of 2025;
+the fields that they set are those of the configuration classes in megatron-core 0.14.0. Megatron's
 training code isn't on PyPI, and imports CUDA extensions.
 """
 
