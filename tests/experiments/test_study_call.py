@@ -11,21 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import parabolt
-from parabolt.experiments.executors.executor import TaskResult, guarded
 from parabolt.experiments.runner import run_study
 from parabolt.experiments.study import OptimizerChoice, Study
 
 SHORT = {"n_evaluations": 4}
-
-
-class Here:
-    """Runs tasks in this very process."""
-
-    n_workers = 1
-
-    def map(self, function, items, limits):
-        for index, item in enumerate(items):
-            yield TaskResult(index, *guarded(function, item))
 
 
 def first_untried(space, history, rng):
@@ -82,13 +71,13 @@ def runs_of(optimizers, seeds=1, problem="pco4-cpu", **protocol):
 
 
 @pytest.fixture
-def run_here(tmp_path):
+def run_here(tmp_path, here):
     from parabolt.experiments.store import RunStore
 
     def run(optimizers, **options):
         study = runs_of(optimizers, **options)
         problems = [parabolt.load_problem(name) for name in study.problems]
-        final = run_study(study, problems, tmp_path, executor=Here())
+        final = run_study(study, problems, tmp_path, executor=here)
         assert final.n_failed == 0, RunStore(tmp_path).load_failures()
         return problems[0], {
             (run.key.optimizer, run.key.seed): run for run in RunStore(tmp_path).load_all()
