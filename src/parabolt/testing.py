@@ -11,6 +11,7 @@ pytest finds the inherited tests. They run on the candidates of pco32 and on sma
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from parabolt.errors import (
     ParaboltError,
 )
 from parabolt.instances.search_space import SearchSpace
-from parabolt.outcome import Outcome
+from parabolt.outcome import Outcome, Status
 from parabolt.problems.registry import load_problem
 from parabolt.space.configuration import Configuration
 
@@ -206,16 +207,21 @@ class OptimizerContract:
         _require(optimizer.ask() not in told, "proposed a told candidate")
 
     def test_refuses_contradictions(self) -> None:
-        """An ok run without a throughput, and an invalid configuration, are refused."""
+        """Outcomes that contradict themselves, and an invalid configuration, are refused."""
         space = load_problem("pco32").space
         optimizer = self.make_optimizer(space, seed=0)
         configuration = space.candidates[0]
-        for throughput in (float("nan"), float("inf"), float("-inf")):
-            bad = Outcome.ok(throughput)
+        bad_outcomes = (
+            *(Outcome.ok(x) for x in (math.nan, math.inf, -math.inf, -1.0, 0.0)),
+            Outcome.ok(1.0, memory_margin=0.5),
+            Outcome(Status.OOM, memory_margin=-0.9),
+            Outcome(Status.CRASHED, throughput=1.0),
+        )
+        for bad in bad_outcomes:
             _raises(
                 ObservationError,
                 lambda bad=bad: optimizer.tell(configuration, bad),  # type: ignore[misc]
-                f"for a throughput of {throughput}",
+                f"for {bad}",
             )
         invalid = Configuration(dp=2, bucket=64)
         _raises(

@@ -22,7 +22,8 @@ class Deadline:
     """
 
     def __init__(self, limit_s: float | None = None) -> None:
-        if limit_s is not None and not 0.0 < limit_s < math.inf:
+        is_number = isinstance(limit_s, (int, float)) and not isinstance(limit_s, bool)
+        if limit_s is not None and not (is_number and 0.0 < limit_s < math.inf):
             raise OptionError(
                 f"ask_time_limit_s: expected a positive number or None, got {limit_s!r}"
             )

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parabolt.errors import ObservationError
-from parabolt.outcome import Outcomes, Source, Status
+from parabolt.outcome import OOM_MARGIN, Outcomes
 
 if TYPE_CHECKING:
     from parabolt.outcome import BoolArray, FloatArray, IntArray, Outcome
-    from parabolt.space.configuration import Configuration
 
 
 class History:
@@ -24,13 +22,8 @@ class History:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, row: int, configuration: Configuration, outcome: Outcome) -> None:
-        """Appends the outcome of candidate `row`.
-
-        Raises:
-            ObservationError: If the outcome contradicts itself.
-        """
-        _check(configuration, outcome)
+    def add(self, row: int, outcome: Outcome) -> None:
+        """Appends the outcome of candidate `row`, which `check_observation` has let pass."""
         self._rows.append(row)
         self._outcomes.append(outcome)
 
@@ -66,8 +59,9 @@ class History:
 
     @property
     def memory_margin(self) -> FloatArray:
-        """Margin as told; NaN where unknown."""
-        return np.array([o.memory_margin for o in self._outcomes], dtype=np.float64)
+        """Margin as told; `OOM_MARGIN` where a run died without one, NaN where it is unknown."""
+        margin = np.array([o.memory_margin for o in self._outcomes], dtype=np.float64)
+        return np.where(self.is_infeasible & np.isnan(margin), OOM_MARGIN, margin)
 
     @property
     def outcomes(self) -> Outcomes:
@@ -80,24 +74,3 @@ class History:
         if not feasible.any():
             return None
         return int(self.rows[np.argmax(np.where(feasible, self.throughput, -np.inf))])
-
-
-def _check(configuration: Configuration, outcome: Outcome) -> None:
-    throughput, status = outcome.throughput, outcome.status
-    if status is Status.OK and not np.isfinite(throughput):
-        raise ObservationError(
-            f"{configuration}: expected a finite throughput with status ok, got {throughput}; "
-            "try status oom, crashed or timeout for a run that gave none"
-        )
-    if status.is_infeasible and not (
-        np.isnan(throughput)
-        or (np.isfinite(throughput) and outcome.throughput_source is Source.IMPUTED)
-    ):
-        raise ObservationError(
-            f"{configuration}: expected no throughput (NaN) or an imputed one with status "
-            f"{status}, got {throughput} marked {outcome.throughput_source}"
-        )
-    if np.isinf(outcome.memory_margin):
-        raise ObservationError(
-            f"{configuration}: expected a finite memory margin or NaN, got {outcome.memory_margin}"
-        )

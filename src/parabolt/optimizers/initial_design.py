@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from parabolt.outcome import IntArray
 
 
+#: Size of the initial design if nothing else is asked for (published protocol). Of a smaller
+#: candidate set, all are proposed at random.
+N_INITIAL = 10
+
+
 class DesignedOptimizer(Optimizer):
     """Proposes at random until `n_initial` observations are told or pending, then asks its model.
 
@@ -20,14 +25,19 @@ class DesignedOptimizer(Optimizer):
 
     Args:
         space: Instance and candidates.
-        n_initial: Size of the initial design.
+        n_initial: Size of the initial design, at most the number of candidates.
         **options: `seed` and `repeats`, see `Optimizer`.
     """
 
-    def __init__(self, space: SearchSpace, *, n_initial: int = 10, **options: Any) -> None:
+    def __init__(self, space: SearchSpace, *, n_initial: int = N_INITIAL, **options: Any) -> None:
         super().__init__(space, **options)
         if type(n_initial) is not int or n_initial < 1:
             raise OptionError(f"n_initial: expected a positive whole number, got {n_initial!r}")
+        if n_initial > max(len(space), N_INITIAL):
+            raise OptionError(
+                f"n_initial: expected at most the {len(space)} candidates of "
+                f"{space.instance.name}, got {n_initial}"
+            )
         self.n_initial = n_initial
 
     def _next_row(self, available: IntArray) -> int:

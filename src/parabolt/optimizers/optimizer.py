@@ -16,6 +16,7 @@ import numpy as np
 from parabolt.errors import CandidatesExhaustedError, OptionError, ProposalError
 from parabolt.optimizers.deadline import Deadline
 from parabolt.optimizers.history import History
+from parabolt.optimizers.observation import check_observation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,11 +122,8 @@ class Optimizer(ABC):
             MissingConfigurationError: If it isn't a candidate.
             ObservationError: If the outcome contradicts itself, such as ok without a throughput.
         """
-        row = self.space.row(configuration)
-        self.history.add(row, configuration, outcome)
-        self._is_used[row] = True
-        if row in self._pending:
-            self._pending.remove(row)
+        check_observation(configuration, outcome)
+        self._observe(self.space.row(configuration), outcome)
 
     def recommend(self) -> Configuration | None:
         """The candidate to deploy now; None while nothing is known to be feasible."""
@@ -155,6 +153,13 @@ class Optimizer(ABC):
         self._pending.append(row)
         self._is_used[row] = True
         return row
+
+    def _observe(self, row: int, outcome: Outcome) -> None:
+        """Takes in what candidate `row` gave."""
+        self.history.add(row, outcome)
+        self._is_used[row] = True
+        if row in self._pending:
+            self._pending.remove(row)
 
     def _proposed(self, row: object, available: IntArray) -> int:
         """A proposal as a row number, once it is certain that it may be proposed."""
@@ -189,5 +194,7 @@ def _generator(
     seed: int | np.random.Generator, rng: np.random.Generator | None
 ) -> np.random.Generator:
     if rng is not None:
+        if not isinstance(rng, np.random.Generator):
+            raise OptionError(f"rng: expected a numpy.random.Generator, got {rng!r}")
         return rng
     return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)

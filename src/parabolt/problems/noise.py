@@ -54,6 +54,8 @@ class TorchNormalStream:
 class NoisyProblem(ProblemWrapper):
     """Adds Gaussian noise to every finite throughput; status and memory stay noiseless.
 
+    No run is slower than standing still: a figure that noise would bring below 0 is reflected.
+
     Each evaluation draws once per configuration, in order, from the wrapper's own stream, whether
     or not there is a throughput to disturb.
 
@@ -73,7 +75,7 @@ class NoisyProblem(ProblemWrapper):
     def _evaluate_rows(self, rows: IntArray) -> Outcomes:
         outcomes = self.problem._evaluate_rows(rows)
         noise = self.std * self._stream.standard_normal(len(rows))
-        return replace(outcomes, throughput=outcomes.throughput + noise)
+        return replace(outcomes, throughput=np.abs(outcomes.throughput + noise))
 
     def _identity(self) -> tuple[object, ...]:
         return (id(self),)  # a stream has a state, so no two noisy problems are the same

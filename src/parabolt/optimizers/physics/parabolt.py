@@ -233,9 +233,8 @@ class ParaboltOptimizer(Optimizer):
             terms={name: seconds / total for name, seconds in largest},
         )
 
-    def tell(self, configuration: Configuration, outcome: Outcome) -> None:
-        """See `Optimizer.tell`."""
-        place = self._place(self.space.row(configuration))
+    def _observe(self, row: int, outcome: Outcome) -> None:
+        place = self._place(row)
         forecast = (float("nan"), float("nan"))
         if place is not None:
             belief = self._belief or self.belief()
@@ -243,7 +242,7 @@ class ParaboltOptimizer(Optimizer):
                 1.0 - float(belief.p_feasible[place]),
                 float(belief.log_throughput.mean[place]),
             )
-        super().tell(configuration, outcome)
+        super()._observe(row, outcome)
         self._forecasts.append(forecast)
 
     def _next_row(self, available: IntArray) -> int:

@@ -19,7 +19,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from parabolt.instances.search_space import SearchSpace
     from parabolt.outcome import IntArray, Outcome
-    from parabolt.space.configuration import Configuration
 
 
 class OptunaOptimizer(DesignedOptimizer):
@@ -71,10 +70,8 @@ class OptunaOptimizer(DesignedOptimizer):
         self._open.setdefault(row, []).append(trial)
         return row
 
-    def tell(self, configuration: Configuration, outcome: Outcome) -> None:
-        """See `Optimizer.tell`."""
-        super().tell(configuration, outcome)
-        row = self.space.row(configuration)
+    def _observe(self, row: int, outcome: Outcome) -> None:
+        super()._observe(row, outcome)
         if self._study is None:
             self._told_before.append((row, outcome))
             return
