@@ -1,6 +1,7 @@
 """Imports point downwards only, and heavy libraries stay out until they are used."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,12 +48,37 @@ def imported_parts(path):
                 yield parts[1]
 
 
+#: An address of code in a text, such as "parabolt.integrations.ax:AxOptimizer".
+ADDRESS = re.compile(r"parabolt\.(\w+)[\w.]*:\w+")
+#: Files that hold addresses of higher layers, and of which: what is imported only when asked for.
+ADDRESSES_UP = {"optimizers/registry.py": {"integrations"}}
+
+
+def addressed_parts(path):
+    """Parts of the package that a file names in texts, to import later."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found = ADDRESS.fullmatch(node.value)
+            if found and found[1] in RANK:
+                yield found[1]
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
 def test_imports_point_down(path):
     own = part_of(path)
     assert own in RANK, f"{own} has no layer"
     for part in imported_parts(path):
         assert part == own or RANK[part] < RANK[own], f"{path} imports {part}"
+
+
+def test_addresses_in_texts_point_down_but_for_those_listed():
+    up = {}
+    for path in FILES:
+        own = part_of(path)
+        higher = {part for part in addressed_parts(path) if RANK[part] > RANK[own]}
+        if higher:
+            up[str(path.relative_to(SRC))] = higher
+    assert up == ADDRESSES_UP
 
 
 def test_optimizers_import_no_table_and_no_problem():

@@ -48,26 +48,6 @@ def test_choice_is_that_of_botorch_at_the_same_hyperparameters(name):
     assert optimizer.space.row(optimizer.ask()) == np.argmax(expected)
 
 
-def test_recommends_the_largest_mean_among_the_probably_feasible():
-    optimizer, _ = told("pco64", n=60)
-    surrogate = optimizer.surrogate()
-    row = optimizer.space.row(optimizer.recommend())
-    safe = np.exp(surrogate.log_feasible) >= 0.95
-    assert safe[row]
-    assert surrogate.mean[row] == surrogate.mean[safe].max()
-
-
-def test_recommends_the_best_feasible_observation_where_nothing_is_safe():
-    problem = parabolt.load_problem("pco64")
-    optimizer = parabolt.make_optimizer("logeic", problem.space, seed=0)
-    candidates = problem.space.candidates
-    for row in range(0, 700, 70):
-        optimizer.tell(candidates[row], Outcome.oom())
-    optimizer.tell(candidates[5], Outcome.ok(0.1, memory_margin=-0.001))
-    assert not (optimizer.surrogate().log_feasible >= np.log(0.95)).any()
-    assert optimizer.recommend() == candidates[5]
-
-
 def test_crashed_runs_teach_nothing_and_are_not_tried_again():
     optimizer, _ = told()
     before = optimizer.surrogate()

@@ -41,6 +41,8 @@ class DesignedOptimizer(Optimizer):
         self.n_initial = n_initial
 
     def _next_row(self, available: IntArray) -> int:
+        if len(available) == 1:  # nothing to choose, and no knob to model where it is the only one
+            return int(available[0])
         if len(self.history) + len(self._pending) < self.n_initial:
             return self._random_row(available)
         return self._model_row(available)

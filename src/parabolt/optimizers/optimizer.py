@@ -126,7 +126,10 @@ class Optimizer(ABC):
         self._observe(self.space.row(configuration), outcome)
 
     def recommend(self) -> Configuration | None:
-        """The candidate to deploy now; None while nothing is known to be feasible."""
+        """The candidate to deploy now; None while no run has finished.
+
+        The best finished run, unless the method knows better.
+        """
         self._deadline = Deadline(self.ask_time_limit_s)
         row = self._recommended_row()
         return None if row is None else self.space.candidates[row]

@@ -196,7 +196,7 @@ class LogPosterior:
 def _log_prior(logs: FloatArray) -> tuple[float, FloatArray]:
     """Log prior density of l and s at their logarithms (d + 1,), and its gradient in them."""
     d = len(logs) - 1
-    loc = np.full(d + 1, LENGTHSCALE_LOC + 0.5 * math.log(d))
+    loc = np.full(d + 1, LENGTHSCALE_LOC + 0.5 * math.log(max(d, 1)))
     scale = np.full(d + 1, LENGTHSCALE_SCALE)
     loc[-1], scale[-1] = NOISE_LOC, NOISE_SCALE
     u = (logs - loc) / scale

@@ -64,7 +64,7 @@ class Hyperparameters:
     @classmethod
     def prior_mode(cls, d: int) -> Hyperparameters:
         """The modes of the priors: where BoTorch starts a fit."""
-        mode = math.exp(LENGTHSCALE_LOC + 0.5 * math.log(d) - LENGTHSCALE_SCALE**2)
+        mode = math.exp(LENGTHSCALE_LOC + 0.5 * math.log(max(d, 1)) - LENGTHSCALE_SCALE**2)
         return cls(np.full(d, mode), math.exp(NOISE_LOC - NOISE_SCALE**2))
 
 
@@ -74,7 +74,7 @@ class Standardization:
 
     Attributes:
         shift: Mean of the targets.
-        scale: Their standard deviation; 1 where that is zero or there is one target.
+        scale: Their standard deviation; 1 where there is one target, or where that is rounding.
     """
 
     shift: float
@@ -84,7 +84,7 @@ class Standardization:
     def of(cls, y: FloatArray) -> Standardization:
         """The map that standardises y (n,)."""
         scale = float(y.std(ddof=1)) if len(y) > 1 else 1.0
-        return cls(float(y.mean()), scale if scale >= 1e-8 else 1.0)
+        return cls(float(y.mean()), scale if scale > 1e-8 * np.abs(y).max() else 1.0)
 
     def apply(self, y: FloatArray) -> FloatArray:
         """Standardised y, any shape."""

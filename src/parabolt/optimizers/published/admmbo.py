@@ -37,7 +37,7 @@ class ADMMBO(SurrogateOptimizer):
     Choices: distances are in the unit cube; the copies start at the best feasible observation, or
     where there is none at the first candidate; every observation reveals objective and constraint;
     where FEAS expects no improvement anywhere, the least expected value M p + quadratic is tried;
-    the paper's stopping rule isn't used. The recommendation is that of `SurrogateOptimizer`.
+    the paper's stopping rule isn't used.
     """
 
     name = "admmbo"

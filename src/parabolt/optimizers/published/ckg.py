@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from parabolt.optimizers.gp.surrogate import Model, Surrogate
     from parabolt.outcome import FloatArray, IntArray
 
-#: Values this close to the largest are ties (published).
-_TIE = 1e-12
+#: Gains this close to the largest are ties, in standard deviations of the throughput observed
+#: (published: 1e-12 iterations/s).
+_TIE = 1e-11
 #: Candidates that are scored at most, and candidates that a recommendation may name at most.
 _MAX_SCORED, _MAX_INNER = 2048, 1024
 
@@ -33,7 +34,6 @@ class CKG(SurrogateOptimizer):
     outcome are left out, which changes nothing; only where more than 1,024 are left, those with the
     1,024 largest means times P(feasible) are kept, and of more than 2,048 candidates only the
     2,048 with the largest log EIC are scored. While no throughput is known, P(feasible) counts.
-    The recommendation is that of `SurrogateOptimizer`, though what cKG raises is another's value.
 
     Attributes:
         n_tied: How many candidates shared the largest gain at the last proposal.
@@ -53,7 +53,8 @@ class CKG(SurrogateOptimizer):
             recommended,
             self._deadline,
         )
-        tied = np.flatnonzero(gain >= gain.max() - _TIE)
+        tie = _TIE * surrogate.objective.gp.standardization.scale
+        tied = np.flatnonzero(gain >= gain.max() - tie)
         self.n_tied = len(tied)
         return int(rows[self.rng.choice(tied)])
 

@@ -22,8 +22,7 @@ if importlib.util.find_spec("cmaes") is None:
 class CMAES(OptunaOptimizer):
     """Optuna's CMA-ES with margin, started at the best feasible row of the initial design.
 
-    It knows no constraint: an out-of-memory run is told as -1 (published protocol). Recommends the
-    best feasible observation.
+    It knows no constraint: an out-of-memory run is told as -1 (published protocol).
     """
 
     name = "cmaes"

@@ -27,7 +27,6 @@ class CMES(AcquisitionOptimizer):
     where it calls nothing feasible, which makes alpha a search for feasibility. The paper samples
     by random features on a continuous domain; on a finite set the samples are exact. Of more than
     50,000 candidates, the maxima are those of the 2,048 with the largest log EIC.
-    The recommendation is that of `SurrogateOptimizer`.
     """
 
     name = "cmes"

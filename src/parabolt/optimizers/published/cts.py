@@ -26,7 +26,7 @@ class CTS(SurrogateOptimizer):
     The sample covers the whole candidate set, as in the published runs; where it calls nothing
     feasible, the least violation is tried (Eriksson & Poloczek 2021, without the trust region). At
     any size of the set the sample is exact with the RBF kernel; for `matern52` see
-    `SurrogateOptimizer`. The recommendation is that of `SurrogateOptimizer`.
+    `SurrogateOptimizer`.
     """
 
     name = "cts"

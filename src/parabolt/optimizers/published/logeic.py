@@ -15,7 +15,6 @@ class LogEIC(AcquisitionOptimizer):
     """Maximises log EI + log P(feasible) (Gardner et al. 2014; log form Ament et al. 2023).
 
     The incumbent is the best feasible observation. While there is none, P(feasible) alone counts.
-    The recommendation is that of `SurrogateOptimizer`.
     """
 
     name = "logeic"

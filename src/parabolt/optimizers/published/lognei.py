@@ -27,7 +27,7 @@ class LogNEI(SurrogateOptimizer):
     feasibility are in closed form given a sample of the baseline, as in the paper; the published
     runs sample the candidate too and smooth the indicator of feasibility. While nothing feasible is
     known, P(feasible) alone counts. Of more than 4,096 candidates only the 4,096 with the largest
-    log EIC are scored. The recommendation is that of `SurrogateOptimizer`.
+    log EIC are scored.
     """
 
     name = "lognei"

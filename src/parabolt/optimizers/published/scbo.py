@@ -29,7 +29,7 @@ class SCBO(SurrogateOptimizer):
     failures, and starts again when it is down to 10. The paper's box, its failure tolerance
     (dimension / batch size) and its end of the run at a restart are made for continuous domains;
     these choices are the published runs'. Lengthscales have a floor of one lattice step, below
-    which no data on the lattice can tell them. The recommendation is that of `SurrogateOptimizer`.
+    which no data on the lattice can tell them.
     """
 
     name = "scbo"

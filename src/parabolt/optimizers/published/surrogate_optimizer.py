@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from parabolt.instances.search_space import SearchSpace
     from parabolt.outcome import FloatArray, IntArray
 
-#: A recommendation must be feasible with at least this probability (published protocol).
-_RECOMMEND_PROBABILITY = 0.95
 #: Shares of a time limit by which the fits of objective and constraint end.
 _OBJECTIVE_SHARE, _CONSTRAINT_SHARE = 0.4, 0.8
 #: Candidates that are sampled jointly where the kernel is no product.
@@ -36,9 +34,9 @@ _FEW = 100
 class SurrogateOptimizer(DesignedOptimizer):
     """Base of the published GP methods: an own initial design, then an acquisition.
 
-    Pending proposals are handled as fantasies at the posterior mean. The recommendation is the
-    published one: the largest posterior mean among candidates that are feasible with probability
-    >= 0.95, else the best feasible observation.
+    Pending proposals are handled as fantasies at the posterior mean. The best feasible observation
+    is recommended. The published rule may name a candidate that was never tried, and that runs out
+    of memory: the largest posterior mean among all that are feasible with probability >= 0.95.
 
     With a time limit, the fits end at 80 % of it, and the parameters of the last fit serve where
     no time is left for another.
@@ -127,16 +125,6 @@ class SurrogateOptimizer(DesignedOptimizer):
         )
         self.n_failed_fits += not succeeded
         return Model(gp, rows)
-
-    def _recommended_row(self) -> int | None:
-        best = self.history.best_feasible_row()
-        if best is None:
-            return None
-        surrogate = self.surrogate()
-        safe = surrogate.log_feasible >= np.log(_RECOMMEND_PROBABILITY)
-        if surrogate.constraint is None or not safe.any():
-            return best
-        return int(np.argmax(np.where(safe, surrogate.mean, -np.inf)))
 
     def _best_observed(self) -> float | None:
         """The highest throughput of a finished run; None while there is none."""

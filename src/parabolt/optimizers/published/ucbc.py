@@ -22,7 +22,6 @@ class UCBC(AcquisitionOptimizer):
     smallest lower bound is tried; the paper instead resets the constraint's prior mean. The
     schedule is beta_t = 2 ln(d (t + 1)^2 pi^2 / 0.6) with d inputs and t from 0 (published runs;
     after Srinivas et al. 2010, theorem 1, with delta = 0.1 and d in place of the set's size).
-    The recommendation is that of `SurrogateOptimizer`.
     """
 
     name = "ucbc"
