@@ -33,7 +33,7 @@ def test_its_configuration_is_tried_recommended_and_then_nothing_is_left(space, 
     configuration = optimizer.ask()
     optimizer.tell(configuration, Outcome.ok(0.5, memory_margin=-0.1))
     assert optimizer.recommend() == configuration == space.candidates[0]
-    with pytest.raises(CandidatesExhaustedError, match=r"all 1 candidates of .* have been proposed"):
+    with pytest.raises(CandidatesExhaustedError, match=r"all 1 candidates of .* have been"):
         optimizer.ask()
 
 
