@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from parabolt.optimizers.optimizer import Optimizer
 
-    Answer = Callable[[Configuration], Outcome]
+    Measure = Callable[[Configuration], Outcome]
 
 
 def _require(holds: bool, message: str) -> None:  # noqa: FBT001 - reads like an assertion
@@ -81,13 +81,13 @@ def cut_out(n: int) -> SearchSpace:
     return SearchSpace(space.instance, space.encoded[:: len(space) // n][:n])
 
 
-def drive(optimizer: Optimizer, answer: Answer, n: int) -> list[Configuration]:
+def drive(optimizer: Optimizer, measure: Measure, n: int) -> list[Configuration]:
     """Asks and tells n times; returns what was asked."""
     asked = []
     for _ in range(n):
         configuration = optimizer.ask()
         asked.append(configuration)
-        optimizer.tell(configuration, answer(configuration))
+        optimizer.tell(configuration, measure(configuration))
     return asked
 
 
@@ -156,9 +156,9 @@ class OptimizerContract:
     def test_survives_a_single_observation(self) -> None:
         """One observation, then a recommendation and a proposal."""
         space = load_problem("pco32").space
-        for answer in (_constant, _always_oom):
+        for measure in (_constant, _always_oom):
             optimizer = self.make_optimizer(space, seed=0)
-            optimizer.tell(space.candidates[7], answer(space.candidates[7]))
+            optimizer.tell(space.candidates[7], measure(space.candidates[7]))
             optimizer.recommend()
             _require(optimizer.ask() in space.candidates, "proposed no candidate")
 

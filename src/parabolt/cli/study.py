@@ -16,6 +16,7 @@ from rich.text import Text
 
 from parabolt.cli.output import Json, console, print_json
 from parabolt.errors import StudyError
+from parabolt.experiments.bundle import check_bundle, make_bundle
 from parabolt.experiments.executors.addresses import make_executor
 from parabolt.experiments.manifest import Manifest, load_manifest
 from parabolt.experiments.progress import StudyProgress, read_progress
@@ -118,6 +119,52 @@ def clean(
         print_json({"n_removed": n_removed})
     else:
         console().print(f"removed {n_removed} files")
+
+
+@app.command()
+def submit(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option(help="The archive; by default FOLDER.zip beside it.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Bundle a study of which every run has ended into one file, and say what to publish."""
+    path = out or folder.resolve().parent / f"{folder.resolve().name}.zip"
+    with lock_store(folder):
+        bundle = make_bundle(folder, path)
+    if json:
+        print_json({**vars(bundle), "path": str(path)})
+        return
+    for line in (
+        f"bundled {bundle.n_runs} finished and {bundle.n_failed} failed runs: {path}",
+        f"SHA-256 {bundle.sha256}",
+        "publish the file and its hash, and the code of optimizers that are not of parabolt; "
+        f"anyone checks it with: parabolt study check {path.name}",
+    ):
+        console().print(line, soft_wrap=True, markup=False)
+
+
+@app.command()
+def check(
+    bundle: Annotated[Path, typer.Argument(help="File that `parabolt study submit` made.")],
+    runs: Annotated[int, typer.Option(min=1, help="How many runs to run again.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
+    json: Json = False,
+) -> None:
+    """Check the hashes of a bundle and run a sample of it again; exit status 1 if it differs."""
+    sys.path.append(str(Path.cwd()))  # where own optimizers are looked up
+    found = check_bundle(bundle, n_runs=runs, seed=seed)
+    if json:
+        print_json(vars(found))
+    else:
+        n = len(found.checked)
+        lines = [f"{n - len(found.different)} of {n} runs came out the same, of {found.n_runs}"]
+        lines += [f"different: {words}" for words in found.different]
+        for line in lines:
+            console().print(line, soft_wrap=True, markup=False)
+    if found.different:
+        raise typer.Exit(1)
 
 
 def run_with_progress(
