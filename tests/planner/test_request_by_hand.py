@@ -13,7 +13,7 @@ from parabolt.instances.model_shape import ModelShape
 from parabolt.instances.specs import Cluster, Workload
 from parabolt.outcome import Source, Status
 from parabolt.planner.plan import make_plan
-from parabolt.planner.request import n_micro_batches, parse_cluster, plan_instance, plan_rules
+from parabolt.planner.request import parse_cluster, plan_instance, plan_rules
 from parabolt.planner.trials_file import read_trials
 from parabolt.space.configuration import Configuration
 from parabolt.space.knobs import KNOBS
@@ -33,7 +33,7 @@ def test_a_cluster_in_words():
 
 def test_sizes_that_are_planned_over():
     levels = dict(plan_instance(MODEL, Cluster(16, 4, 80), WORK).levels)
-    assert levels == {
+    assert {name: sizes for name, sizes in levels.items() if len(sizes) > 1} == {
         "dp": (1, 2, 4, 8, 16),
         "tp": (1, 2, 4),
         "pp": (1, 2, 4, 8, 16),
@@ -42,7 +42,6 @@ def test_sizes_that_are_planned_over():
         "bucket": (64, 128, 256, 512),
         "zero": (0, 2, 3),
         "chunks": (1, 2, 4, 8),
-        "grad_accum": (1,),
     }
     large = dict(plan_instance(MODEL, Cluster(1024, 128, 80), WORK).levels)
     assert (large["tp"][-1], large["pp"][-1], large["cp"][-1]) == (8, 16, 64)
@@ -73,11 +72,6 @@ def test_the_lattice_of_a_plan_against_brute_force():
     assert set(found) == expected
     assert len(found) == len(expected) > 30
     assert make_plan(instance).n_candidates == len(expected)
-
-
-def test_micro_batches_of_a_replica():
-    assert [n_micro_batches(WORK, dp) for dp in (1, 2, 16)] == [16, 8, 1]
-    assert n_micro_batches(Workload(96, 48), 4) == 12
 
 
 def test_trials_of_a_file(tmp_path):

@@ -57,10 +57,9 @@ def test_parse_takes_both_spellings_and_any_order():
     ("text", "message"),
     [
         ("dp=32 zero=2", "expected a size for bucket, got none; try bucket=256"),
-        ("dp=32 bucket=256 zero=1", "zero: expected one of 0, 2, 3, got 1"),
-        ("dp=3 bucket=256", "dp: expected a power of two, got 3"),
-        ("dp=0 bucket=256", "dp: expected a power of two, got 0"),
-        ("dp=-2 bucket=256", "dp: expected a power of two, got -2"),
+        ("dp=32 bucket=256 zero=4", "zero: expected one of 0, 1, 2, 3, got 4"),
+        ("dp=0 bucket=256", "dp: expected a positive whole number, got 0"),
+        ("dp=-2 bucket=256", "dp: expected a positive whole number, got -2"),
         ("dp=2 dp=4 bucket=256", "expected each knob once, got dp twice"),
         ("ep=2 bucket=256", "got ep"),
         ("dp=2.5 bucket=256", "expected knob=size, got 'dp=2.5'"),

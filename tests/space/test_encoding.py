@@ -87,7 +87,8 @@ def test_rows_off_the_lattice_are_refused(rows, message):
 def test_knobs_with_one_size_are_constants():
     levels = dict(load_instance("pco32").levels) | {"zero": (2,)}
     encoding = Encoding(levels)
-    assert encoding.constants == {"zero": 2, "grad_accum": 1}
+    assert encoding.constants["zero"] == 2
+    assert encoding.constants["grad_accum"] == 1
     assert "zero" not in [k.name for k in encoding.knobs]
     assert encoding.decode([[5, 0, 0, 0, 0, 8, 0]])[0].zero == 2
 

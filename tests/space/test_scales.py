@@ -46,8 +46,8 @@ def test_points_worked_by_hand(name):
 @pytest.mark.parametrize(
     ("scale", "value", "message"),
     [
-        (Log2(), 0, "expected a power of two, got 0"),
-        (Log2(), 12, "expected a power of two, got 12"),
+        (Log2(), 0, "expected a positive whole number, got 0"),
+        (Log2(), -4, "expected a positive whole number, got -4"),
         (Integers(least=1), 0, "expected a whole number of at least 1, got 0"),
         (Ordinal((0, 2, 3)), 1, "expected one of 0, 2, 3, got 1"),
         (Choice.of(Colour), 3, "expected one of red, green, blue, got 3"),
@@ -61,7 +61,7 @@ def test_a_value_off_the_scale_is_refused(scale, value, message):
 @pytest.mark.parametrize(
     ("scale", "point", "message"),
     [
-        (Log2(), [1.5], "expected a whole level, got 1.5"),
+        (Log2(), [1.5], "expected the log2 of a whole number, got 1.5"),
         (Log2(), [-1.0], "expected a level from 0 to 62, got -1"),
         (Integers(), [0.5], "expected a whole number of at least 0, got 0.5"),
         (Ordinal((0, 2, 3)), [3.0], "expected an ordinal from 0 to 2, got 3"),
@@ -76,7 +76,7 @@ def test_a_point_off_the_scale_is_refused(scale, point, message):
 def test_words_are_refused_in_words():
     with pytest.raises(InvalidConfigurationError, match="expected one of red, green, blue, got 'x"):
         Ordinal.of(Colour).parse("x")
-    with pytest.raises(InvalidConfigurationError, match="expected a power of two, got 'x'"):
+    with pytest.raises(InvalidConfigurationError, match="expected a positive whole .*, got 'x'"):
         Log2().parse("x")
 
 
@@ -121,3 +121,21 @@ def test_a_table_holds_logarithms_words_or_the_values():
     )
     assert colour.cells == ("red", "blue")
     assert colour.positions_in(np.array(["blue", "green", "red"])).tolist() == [1, -1, 0]
+
+
+def test_sizes_by_ratio_are_any_whole_numbers():
+    sizes = Log2().over((1, 3, 24))
+    assert sizes.points.ravel().tolist() == [0.0, np.log2(3), np.log2(24)]
+    assert sizes.decode(np.array([np.log2(24)])) == 24
+    assert sizes.decode(np.array([np.log2(7)])) == 7
+    axis = Axis(KNOBS["dp"], (1, 3, 24))
+    assert (axis.column, axis.cells) == ("dp_size", (1, 3, 24))
+    assert axis.positions_at(sizes.points[[2, 0, 1]]).tolist() == [2, 0, 1]
+    assert axis.nearest_positions(np.array([[0.7], [0.9], [3.2]])).tolist() == [0, 1, 2]
+
+
+def test_0_stands_for_unset_where_a_scale_says_so():
+    assert Log2(unset="as before").allows(0)
+    assert not Log2().allows(0)
+    assert Log2(unset="as before").allows_list((0,))
+    assert not Log2(unset="as before").allows_list((0, 1))

@@ -7,12 +7,14 @@ does), so that a group that fits in a host stays in it. All arrays are (n,) floa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parabolt.errors import InvalidConfigurationError
 from parabolt.space.configuration import Configuration, are_configurations
 from parabolt.space.configurations import Configurations
+from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +23,12 @@ if TYPE_CHECKING:
 
     from parabolt.costmodel.resolved_instance import ResolvedInstance
     from parabolt.instances.specs import Instance
-    from parabolt.outcome import BoolArray, FloatArray
+    from parabolt.outcome import BoolArray, FloatArray, IntArray
+
+#: Knobs that terms describe. Any other one must be neutral.
+DESCRIBED = (
+    "dp", "tp", "pp", "cp", "sp", "bucket", "zero", "chunks", "grad_accum", "micro_batch",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +45,10 @@ class Layout:
         bucket: Gradient bucket in parameters; the knob's "MB" count parameters (1e6 each), as the
             bucket size of Megatron-LM does.
         is_sp: Whether sequence parallelism is on (sp > 1); its size follows tp.
-        is_z0: ZeRO stage 0: optimizer states sharded, gradients and weights not.
+        is_z0: ZeRO stage 0 or 1: gradients and weights not sharded.
         is_z2: ZeRO stage 2: gradients sharded too.
         is_z3: ZeRO stage 3: weights sharded too.
+        is_optimizer_whole: Whether optimizer states are not sharded either.
         n_shards: Ranks that share optimizer states: dp x cp.
         n_micro: Micro-batches per iteration.
         rank_tokens: Tokens of an iteration that one context rank of one replica sees.
@@ -62,6 +70,7 @@ class Layout:
     is_z0: BoolArray
     is_z2: BoolArray
     is_z3: BoolArray
+    is_optimizer_whole: BoolArray
     n_shards: FloatArray
     n_micro: FloatArray
     rank_tokens: FloatArray
@@ -72,21 +81,27 @@ class Layout:
     bubble: FloatArray
 
     @classmethod
-    def of(cls, instance: ResolvedInstance, sizes: Any) -> Layout:
-        """The layout of raw sizes, columns (n,) such as `Configurations` have."""
+    def of(cls, instance: ResolvedInstance, sizes: Configurations) -> Layout:
+        """The layout of configurations.
+
+        Raises:
+            InvalidConfigurationError: If a knob is not neutral that no term describes.
+        """
+        _refuse_undescribed(sizes)
         dp, tp, pp, cp, chunks, bucket, accum = (
             np.asarray(getattr(sizes, name), dtype=np.float64)
             for name in ("dp", "tp", "pp", "cp", "chunks", "bucket", "grad_accum")
         )
         zero = np.asarray(sizes.zero)
         n_shards = dp * cp
-        n_micro, micro_tokens = _micro_batches(instance, dp, pp, accum)
+        n_micro, micro_tokens = _micro_batches(instance, dp, pp, accum, sizes.micro_batch)
         micro_tokens = micro_tokens / cp
         layers = instance.n_layers / pp
         tables = np.where(pp == 1.0, instance.n_embeddings, 1.0) * instance.embedding_parameters
         return cls(
             instance, dp, tp, pp, cp, chunks, 1e6 * bucket,
-            np.asarray(sizes.sp) > 1, zero == 0, zero == 2, zero == 3,
+            np.asarray(sizes.sp) > 1, zero <= 1, zero == 2, zero == 3,
+            (zero == 0) & (not instance.is_optimizer_sharded),
             n_shards, n_micro, n_micro * micro_tokens, micro_tokens, layers, layers / chunks,
             (layers * instance.layer_parameters + tables) / tp,
             bubble(pp, chunks, n_micro),
@@ -127,8 +142,24 @@ class Layout:
         return np.where(across, hardware.inter_host_latency_s, hardware.intra_host_latency_s)
 
 
+def _refuse_undescribed(sizes: Configurations) -> None:
+    for name, values in sizes.stated().items():
+        knob = KNOBS[name]
+        if name in DESCRIBED or not (is_set := values != knob.neutral).any():
+            continue
+        found = knob.text(int(values[np.argmax(is_set)]))
+        raise InvalidConfigurationError(
+            f"{found}: expected a knob that the cost model describes ({', '.join(DESCRIBED)}), got "
+            f"{name}; try an instance without it, or an optimizer that uses no cost model"
+        )
+
+
 def _micro_batches(
-    instance: ResolvedInstance, dp: FloatArray, pp: FloatArray, grad_accum: FloatArray
+    instance: ResolvedInstance,
+    dp: FloatArray,
+    pp: FloatArray,
+    grad_accum: FloatArray,
+    micro_batch: IntArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Micro-batches per iteration, and the tokens of one.
 
@@ -136,11 +167,12 @@ def _micro_batches(
     pp x grad_accum micro-batches that share a replica's tokens.
     """
     replica_tokens = instance.tokens / dp
-    if instance.micro_batch is None:
-        n_micro = pp * grad_accum
-        return n_micro, replica_tokens / n_micro
-    n_micro = np.ceil(replica_tokens / instance.micro_batch)
-    return n_micro, np.full(len(dp), float(instance.micro_batch))
+    of_workload = instance.micro_batch or 0
+    stated = np.where(micro_batch > 0, micro_batch * float(instance.sequence), of_workload)
+    n_micro = np.where(
+        stated > 0, np.ceil(replica_tokens / np.maximum(stated, 1.0)), pp * grad_accum
+    )
+    return n_micro, np.where(stated > 0, stated, replica_tokens / n_micro)
 
 
 def bubble(pp: FloatArray, chunks: FloatArray, n_micro: FloatArray) -> FloatArray:

@@ -39,7 +39,7 @@ class ResolvedInstance:
         capacity_gib: Memory of a GPU in GiB.
         recomputation: What is recomputed; see `Workload`.
         is_attention_fused: See `Workload`.
-        is_optimizer_sharded: See `Workload`.
+        is_optimizer_sharded: See `Instance`.
         weight_bytes: Bytes per parameter.
         gradient_bytes: Bytes per parameter.
         optimizer_bytes: Bytes per parameter.
@@ -97,7 +97,7 @@ class ResolvedInstance:
             work.tokens_per_iteration or work.batch_size * work.sequence_length,
             None if micro_batch is None else micro_batch * work.sequence_length,
             cluster.n_gpus, cluster.gpus_per_link_domain, cluster.memory_gib, work.recomputation,
-            work.is_attention_fused, work.is_optimizer_sharded,
+            work.is_attention_fused, instance.is_optimizer_sharded,
             work.weight_bytes, work.gradient_bytes, work.optimizer_state_bytes,
             hardware, tuple(assumptions),
         )  # fmt: skip

@@ -9,7 +9,7 @@ from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import HUMAN, TORCH_GIB, memory_gib, quantity
-from parabolt.frameworks.rules import micro_batch_size, n_micro_batches, whole_micro_batches
+from parabolt.instances.micro_batches import micro_batch_size, n_micro_batches, whole_micro_batches
 from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 VERSION = "0.17"
 DOCUMENTATION = "https://www.deepspeed.ai/docs/config-json/"
-#: ZeRO 0 here shards optimizer states, which DeepSpeed calls stage 1.
-_STAGE = {0: 1, 2: 2, 3: 3}
 
 
 def rules(instance: Instance) -> tuple[Rule, ...]:
@@ -70,11 +68,12 @@ def settings(instance: Instance, c: Configuration) -> Settings:
         f"train_micro_batch_size_per_gpu = {micro_batch_size(work, c)}",
         f"gradient_accumulation_steps = {n_micro_batches(work, c)}",
         "bf16.enabled = true",
-        f"zero_optimization.stage = {_STAGE[c.zero]}",
+        f"zero_optimization.stage = {instance.zero_stage(c.zero)}",
         *(_buckets(c) if c.dp > 1 else []),
         *([f"tensor_parallel.autotp_size = {c.tp}"] if c.tp > 1 else []),
     ]
-    notes = [] if c.zero else ["stage 1 shards the optimizer states, as ZeRO 0 does here"]
+    is_one = c.zero == 0 and instance.is_optimizer_sharded
+    notes = ["stage 1 shards the optimizer states, as ZeRO 0 does here"] if is_one else []
     if work.recomputation != "none":
         notes.append("activation checkpointing is switched on in the model's code")
     return Settings(flags, notes)

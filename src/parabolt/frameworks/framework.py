@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from parabolt.errors import SpecError
 from parabolt.frameworks.launch_settings import LaunchSettings
+from parabolt.space.knobs import KNOBS
+from parabolt.space.rules import neutral
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from parabolt.frameworks.launch_settings import Settings
     from parabolt.frameworks.log_format import LogFormat
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 
 #: Knobs that the settings of the frameworks speak of, unless a framework says otherwise. A new knob
 #: is refused until a framework's file passes it, and never lost.
-PASSED = frozenset({"dp", "tp", "pp", "cp", "sp", "bucket", "zero", "chunks", "grad_accum"})
+PASSED = frozenset(
+    {"dp", "tp", "pp", "cp", "sp", "bucket", "zero", "chunks", "grad_accum", "micro_batch"}
+)
 
 
 def no_rules(instance: Instance) -> tuple[Rule, ...]:
@@ -68,8 +72,14 @@ class Framework:
         if self.settings is None:
             raise SpecError(f"{self.title}: no launch settings are known")
         about = (self.title, self.version, self.documentation)
-        for rule in self.rules(instance):
+        for rule in (*self._not_passed(), *self.rules(instance)):
             if not rule.holds(configuration):
                 return LaunchSettings(*about, rule=rule.name, reason=rule.reason(configuration))
         flags, notes = self.settings(instance, configuration)
         return LaunchSettings(*about, flags=tuple(flags), notes=tuple(notes))
+
+    def _not_passed(self) -> Iterator[Rule]:
+        """Rules that keep the knobs neutral which it has no setting for."""
+        for name, knob in KNOBS.items():
+            if name not in self.passed:
+                yield neutral(knob, f"{self.title} {self.version} has no setting for it here")

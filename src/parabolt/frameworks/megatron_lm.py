@@ -13,11 +13,10 @@ from parabolt.frameworks.quantities import MEMORY_GIB, TORCH_GIB, memory_gib, qu
 from parabolt.frameworks.rules import (
     interleaved_micro_batches,
     kv_heads_divisible,
-    micro_batch_size,
     sequence_parallel_in_full,
-    whole_micro_batches,
     whole_sequence,
 )
+from parabolt.instances.micro_batches import micro_batch_size, whole_micro_batches
 from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
@@ -48,12 +47,12 @@ def rules(instance: Instance) -> tuple[Rule, ...]:
 
 
 def settings(instance: Instance, c: Configuration) -> Settings:
-    """Arguments for a configuration. ZeRO 0 is the distributed optimizer, 2 and 3 Megatron-FSDP."""
+    """Arguments for a configuration. ZeRO 1 is the distributed optimizer, 2 and 3 Megatron-FSDP."""
     flags = [
         f"--tensor-model-parallel-size {c.tp}",
         f"--pipeline-model-parallel-size {c.pp}",
         f"--context-parallel-size {c.cp}",
-        "--use-distributed-optimizer",
+        *(["--use-distributed-optimizer"] if instance.zero_stage(c.zero) else []),
         *(["--sequence-parallel"] if c.sp > 1 else []),
         *([f"--num-virtual-stages-per-pipeline-rank {c.chunks}"] if c.chunks > 1 else []),
         *_data_parallel(c),
@@ -63,7 +62,7 @@ def settings(instance: Instance, c: Configuration) -> Settings:
     notes = [f"data parallelism {c.dp} follows from the number of GPUs"]
     if instance.model.window is not None:
         notes.append("no flag asks for its layers with sliding-window attention")
-    if c.zero:
+    if c.zero > 1:
         notes.append("unset CUDA_DEVICE_MAX_CONNECTIONS")
     elif c.tp > 1 or c.cp > 1:
         notes.append("on Hopper and before: CUDA_DEVICE_MAX_CONNECTIONS=1")
@@ -73,7 +72,7 @@ def settings(instance: Instance, c: Configuration) -> Settings:
 def _data_parallel(c: Configuration) -> list[str]:
     """Buckets are of parameters; without ranks to reduce over they change nothing."""
     buckets = ["--overlap-grad-reduce", f"--ddp-bucket-size {c.bucket * 1_000_000}"]
-    if not c.zero:
+    if c.zero < 2:
         return buckets if c.dp * c.cp > 1 else []
     return [
         "--use-megatron-fsdp",

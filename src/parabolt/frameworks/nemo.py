@@ -10,7 +10,7 @@ from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.megatron_lm import REJECTIONS, rules
 from parabolt.frameworks.quantities import memory_gib, quantity
-from parabolt.frameworks.rules import micro_batch_size
+from parabolt.instances.micro_batches import micro_batch_size
 from parabolt.outcome import GIB
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 
 def settings(instance: Instance, c: Configuration) -> Settings:
-    """Overrides for a configuration. ZeRO 0 is the distributed optimizer, 2 and 3 Megatron-FSDP."""
+    """Overrides for a configuration. ZeRO 1 is the distributed optimizer, 2 and 3 Megatron-FSDP."""
     work, cluster = instance.workload, instance.cluster
     strategy = "trainer.strategy"
     flags = [
@@ -38,7 +38,7 @@ def settings(instance: Instance, c: Configuration) -> Settings:
         f"{strategy}.virtual_pipeline_model_parallel_size={c.chunks if c.chunks > 1 else None}",
         f"{strategy}.context_parallel_size={c.cp}",
         f"{strategy}.sequence_parallel={c.sp > 1}",
-        f"{strategy}.ddp.use_distributed_optimizer=True",
+        f"{strategy}.ddp.use_distributed_optimizer={instance.zero_stage(c.zero) > 0}",
         *_data_parallel(c),
         f"data.seq_length={work.sequence_length}",
         f"data.global_batch_size={work.batch_size}",
@@ -54,7 +54,7 @@ def _data_parallel(c: Configuration) -> list[str]:
         f"{ddp}.overlap_grad_reduce=True",
         f"{ddp}.bucket_size={c.bucket * 1_000_000}",
     ]
-    if not c.zero:
+    if c.zero < 2:
         return buckets if c.dp * c.cp > 1 else []
     return [
         "trainer.strategy.fsdp=megatron",

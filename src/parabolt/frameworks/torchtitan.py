@@ -11,13 +11,8 @@ from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import HUMAN, TORCH_GIB, memory_gib, quantity
-from parabolt.frameworks.rules import (
-    kv_heads_divisible,
-    micro_batch_size,
-    n_micro_batches,
-    whole_micro_batches,
-    whole_sequence,
-)
+from parabolt.frameworks.rules import kv_heads_divisible, whole_sequence
+from parabolt.instances.micro_batches import micro_batch_size, n_micro_batches, whole_micro_batches
 from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
@@ -52,7 +47,7 @@ def rules(instance: Instance) -> tuple[Rule, ...]:
         Rule(
             "no_distributed_optimizer",
             ("dp", "cp", "zero"),
-            lambda c: (c.zero != 0) | (c.dp * c.cp == 1),
+            lambda c: (instance.zero_stage(c.zero) != 1) | (c.dp * c.cp == 1),
             lambda c: (
                 f"ZeRO {c.zero}: it shards gradients and optimizer states (2, 3) or nothing, not "
                 "optimizer states alone, as the distributed optimizer does"
@@ -72,7 +67,7 @@ def _pipeline_micro_batches(work: Workload) -> Rule:
 
     return Rule(
         "pipeline_micro_batches",
-        ("dp", "pp", "chunks", "grad_accum"),
+        ("dp", "pp", "chunks", "grad_accum", "micro_batch"),
         holds,
         lambda c: (
             f"{n_micro_batches(work, c)} micro-batches "
@@ -89,13 +84,14 @@ def settings(instance: Instance, c: Configuration) -> Settings:
     """Overrides for a configuration. ZeRO 2 and 3 are FSDP2 without and with resharding."""
     work = instance.workload
     micro = micro_batch_size(work, c)
+    is_sharded = c.zero > 1 or c.dp == 1
     flags = [
-        "--parallelism.data_parallel_replicate_degree 1",
-        f"--parallelism.data_parallel_shard_degree {c.dp}",
+        f"--parallelism.data_parallel_replicate_degree {1 if is_sharded else c.dp}",
+        f"--parallelism.data_parallel_shard_degree {c.dp if is_sharded else 1}",
         f"--parallelism.tensor_parallel_degree {c.tp}",
         f"--parallelism.pipeline_parallel_degree {c.pp}",
         f"--parallelism.context_parallel_degree {c.cp}",
-        *([f"--parallelism.fsdp_reshard_after_forward {_RESHARD[c.zero]}"] if c.zero else []),
+        *([f"--parallelism.fsdp_reshard_after_forward {_RESHARD[c.zero]}"] if c.zero > 1 else []),
         *_pipeline(instance, c, micro),
         f"--training.seq_len {work.sequence_length}",
         f"--training.local_batch_size {work.batch_size // c.dp if c.pp > 1 else micro}",

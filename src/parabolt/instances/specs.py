@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import InstanceError
+from parabolt.instances.micro_batches import whole_micro_batches
 from parabolt.instances.validation import is_number, require_bools, require_positive_ints, stated
 from parabolt.space import rules
 from parabolt.space.encoding import Encoding
@@ -137,8 +138,9 @@ class Workload:
             iteration has pp x grad_accum micro-batches.
         recomputation: One of `RECOMPUTATIONS`.
         is_attention_fused: Whether attention never writes its scores (FlashAttention).
-        is_optimizer_sharded: Whether data-parallel ranks share the optimizer states where ZeRO is
-            off (Megatron-LM's distributed optimizer).
+        is_optimizer_sharded: Whether data-parallel ranks share the optimizer states at ZeRO 0
+            (Megatron-LM's distributed optimizer), as in the published tables; see
+            `Instance.is_optimizer_sharded`.
         optimizer_state_bytes: Bytes per parameter of optimizer states and master weights.
         gradient_bytes: Bytes per parameter of the gradient buffer.
         weight_bytes: Bytes per parameter of the weights that are computed with (bf16: 2).
@@ -153,7 +155,7 @@ class Workload:
     micro_batch_size: int | None = None
     recomputation: str = "none"
     is_attention_fused: bool = True
-    is_optimizer_sharded: bool = True
+    is_optimizer_sharded: bool | None = None
     optimizer_state_bytes: int = 12
     gradient_bytes: int = 4
     weight_bytes: int = 2
@@ -163,7 +165,7 @@ class Workload:
         bytes_ = ("optimizer_state_bytes", "gradient_bytes", "weight_bytes")
         optional = stated(self, "tokens_per_iteration", "micro_batch_size")
         require_positive_ints(self, *required, *bytes_, *optional)
-        require_bools(self, "is_attention_fused", "is_optimizer_sharded")
+        require_bools(self, "is_attention_fused", *stated(self, "is_optimizer_sharded"))
         if self.recomputation not in RECOMPUTATIONS:
             raise InstanceError(
                 f"recomputation: expected one of {', '.join(RECOMPUTATIONS)}, "
@@ -212,6 +214,23 @@ class Instance:
         for name, values in levels:
             _check_levels(self.name, name, values)
         object.__setattr__(self, "levels", levels)
+        self._check_said_once()
+
+    def _check_said_once(self) -> None:
+        """What the workload states is not said by a knob as well."""
+        work, levels = self.workload, dict(self.levels)
+        for field, is_stated, knob in (
+            ("micro_batch_size", work.micro_batch_size is not None, "micro_batch"),
+        ):
+            if is_stated and levels[knob] != (KNOBS[knob].neutral,):
+                raise InstanceError(
+                    f"{self.name}: expected {field} of the workload or the knob {knob}, got both"
+                )
+        if work.is_optimizer_sharded and 1 in levels["zero"]:
+            raise InstanceError(
+                f"{self.name}: expected ZeRO 0 that shards nothing where ZeRO 1 is listed, got "
+                "is_optimizer_sharded = true"
+            )
 
     @property
     def peak_mem_column(self) -> PeakMemColumn:
@@ -242,8 +261,33 @@ class Instance:
             rules.chunks_with_pipeline(),
             rules.layers_divisible(model.n_layers),
             *((rules.interleaving_cap(cap),) if cap is not None else ()),
-            *(rules.allowed_sizes(name, sizes) for name, sizes in self.levels),
+            *self._knob_rules(),
         )
+
+    def _knob_rules(self) -> tuple[Rule, ...]:
+        """Listed values, and where the knobs belong that are not neutral throughout."""
+        used = [KNOBS[name] for name, values in self.levels if values != (KNOBS[name].neutral,)]
+        belonging = (rules.belongs(knob) for knob in used)
+        has_micro_batches = any(knob.name == "micro_batch" for knob in used)
+        return (
+            *(rule for rule in belonging if rule is not None),
+            *((whole_micro_batches(self.workload),) if has_micro_batches else ()),
+            *(rules.allowed_sizes(name, values) for name, values in self.levels),
+        )
+
+    @property
+    def is_optimizer_sharded(self) -> bool:
+        """Whether ranks share the optimizer states at ZeRO 0, so that it acts like ZeRO 1.
+
+        So it is in the published tables and wherever stages 0, 2 and 3 are told apart only. Where
+        stage 1 is searched as well, 0 shards nothing.
+        """
+        stated = self.workload.is_optimizer_sharded
+        return 1 not in dict(self.levels)["zero"] if stated is None else stated
+
+    def zero_stage(self, zero: Any) -> Any:
+        """The ZeRO stage that acts at a value of the knob, or at a column of values."""
+        return zero + (zero == 0) * self.is_optimizer_sharded
 
     def check(self, configuration: Configuration) -> None:
         """Raises unless a configuration is valid for this instance.
@@ -266,8 +310,7 @@ def _neutral_levels(instance: str, knob: Knob) -> tuple[int, ...]:
 def _check_levels(instance: str, name: str, values: tuple[int, ...]) -> None:
     scale = KNOBS[name].scale
     is_whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
-    is_on_scale = is_whole and all(map(scale.allows, values))
-    if not values or not is_on_scale or list(values) != sorted(set(values)):
+    if not is_whole or not scale.allows_list(values):
         found = ", ".join(map(scale.word, values) if is_whole else map(repr, values))
         raise InstanceError(
             f"{instance}, levels of {name}: expected ascending values, each {scale.words}, "

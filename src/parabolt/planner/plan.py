@@ -10,7 +10,8 @@ import numpy as np
 from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import OptionError
 from parabolt.frameworks.registry import launches
-from parabolt.planner.request import n_micro_batches, plan_rules
+from parabolt.instances.micro_batches import n_micro_batches
+from parabolt.planner.request import plan_rules
 from parabolt.space.lattice import enumerate_lattice
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _entry(
     throughput = float(prediction.throughput[row])
     return PlannedConfiguration(
         configuration,
-        n_micro_batches(model.instance.workload, configuration.dp),
+        n_micro_batches(model.instance.workload, configuration),
         throughput,
         float(low[row]),
         float(high[row]),

@@ -10,10 +10,10 @@ from parabolt.errors import InstanceError, UnknownNameError
 from parabolt.frameworks.rules import (
     interleaved_micro_batches,
     sequence_parallel_in_full,
-    whole_micro_batches,
     whole_sequence,
 )
 from parabolt.instances.hardware import load_gpu
+from parabolt.instances.micro_batches import whole_micro_batches
 from parabolt.instances.specs import Cluster, Instance, Workload
 from parabolt.space.rules import Rule
 
@@ -122,11 +122,6 @@ def plan_rules(instance: Instance) -> tuple[Rule, ...]:
         sequence_parallel_in_full(),
         _inert_bucket(),
     )
-
-
-def n_micro_batches(workload: Workload, dp: int) -> int:
-    """Micro-batches per iteration of a replica: batch / (dp x micro-batch size)."""
-    return workload.batch_size // (dp * (workload.micro_batch_size or 1))
 
 
 def _powers(largest: int) -> tuple[int, ...]:

@@ -106,7 +106,7 @@ class Axis:
     def has_logarithms(self) -> bool:
         """Whether a table holds the logarithms of the values: all of them are powers of two."""
         is_log2 = isinstance(self.knob.scale, Log2) and self.knob.column.startswith(_LOG2)
-        return is_log2 and all(not value & (value - 1) for value in self.values)
+        return is_log2 and all(value and not value & (value - 1) for value in self.values)
 
     @property
     def column(self) -> str:

@@ -95,6 +95,10 @@ class Configurations(Sequence[Configuration]):
         varied = {name: column[rows] for name, column in self.varied().items()}
         return Configurations({**self._fixed, **varied}, n=n)
 
+    def stated(self) -> dict[str, IntArray]:
+        """Columns (n,) that were given or asked for; any other knob is neutral throughout."""
+        return {name: getattr(self, name) for name in KNOBS if name in (self._fixed | vars(self))}
+
     def varied(self) -> dict[str, IntArray]:
         """Columns that need not be the same everywhere."""
         return {

@@ -150,13 +150,18 @@ class Knobs:
     bucket: int = knob(
         "DDP gradient bucket size in MB", Log2(), "log2_dp_bucket_size_mb", shown=_ALWAYS
     )
-    zero: int = knob("ZeRO stage", Ordinal((0, 2, 3)), "zero_stage", default=0, shown=_ALWAYS)
+    zero: int = knob("ZeRO stage", Ordinal((0, 1, 2, 3)), "zero_stage", default=0, shown=_ALWAYS)
     chunks: int = knob(
         "number of model chunks", Log2(), "log2_num_model_chunks", default=1, shown=_ALWAYS
     )
     grad_accum: int = knob(
         "gradient accumulation steps", Log2(), "log2_grad_accum_steps", default=1,
         shown=Shown.IN_FILES,
+        belongs=Belongs(("micro_batch",), lambda c: c.micro_batch == 0, "micro_batch is unset"),
+    )  # fmt: skip
+    micro_batch: int = knob(
+        "sequences per micro-batch", Log2(unset="as the workload states or grad_accum says"),
+        "log2_micro_batch_size", default=0,
     )  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from parabolt.space.configuration import Configuration
+    from parabolt.space.knobs import Knob
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def zero_without_pipeline() -> Rule:
     return Rule(
         "zero_without_pipeline",
         ("pp", "zero"),
-        lambda c: (c.zero == 0) | (c.pp == 1),
+        lambda c: (c.zero < 2) | (c.pp == 1),
         lambda c: f"ZeRO stage {c.zero} goes only without pipeline stages, and pp is {c.pp}",
     )
 
@@ -132,6 +133,30 @@ def allowed_sizes(knob: str, sizes: tuple[int, ...]) -> Rule:
         (knob,),
         lambda c: np.isin(getattr(c, knob), sizes),
         lambda c: f"{knob} {word(getattr(c, knob))} is not among {', '.join(map(word, sizes))}",
+    )
+
+
+def neutral(knob: Knob, why: str) -> Rule:
+    """A knob has its neutral value, as anything else can't be expressed."""
+    name, value = knob.name, knob.neutral
+    return Rule(
+        f"{name}_neutral",
+        (name,),
+        lambda c: getattr(c, name) == value,
+        lambda c: f"{knob.text(getattr(c, name))}: {why}",
+    )
+
+
+def belongs(knob: Knob) -> Rule | None:
+    """A knob is neutral in configurations that it does not belong to; None if it belongs to all."""
+    where, neutral, name = knob.belongs, knob.neutral, knob.name
+    if where is None:
+        return None
+    return Rule(
+        f"{name}_belongs",
+        (name, *where.knobs),
+        lambda c: (getattr(c, name) == neutral) | where.holds(c),
+        lambda c: f"{knob.text(getattr(c, name))} does nothing but where {where.words}",
     )
 
 

@@ -50,6 +50,10 @@ class Scale(ABC):
     def allows(self, value: int) -> bool:
         """Whether a value is on the scale."""
 
+    def allows_list(self, values: tuple[int, ...]) -> bool:
+        """Whether an instance may list these values: on the scale, ascending, at least one."""
+        return bool(values) and all(map(self.allows, values)) and list(values) == sorted({*values})
+
     @property
     @abstractmethod
     def label(self) -> str:
@@ -119,12 +123,19 @@ class Scale(ABC):
 
 @dataclass(frozen=True)
 class Log2(Scale):
-    """Sizes that act by their ratio. A point is the logarithm to base 2."""
+    """Sizes that act by their ratio: positive whole numbers. A point is the logarithm to base 2.
+
+    Attributes:
+        unset: What 0 stands for, in words; empty where a size must be stated. 0 has no point, so it
+            can be fixed, and not be searched beside sizes.
+    """
+
+    unset: str = ""
 
     @property
     def words(self) -> str:
         """See `Scale`."""
-        return "a power of two"
+        return f"a positive whole number{f' (or 0: {self.unset})' * bool(self.unset)}"
 
     @property
     def label(self) -> str:
@@ -133,7 +144,11 @@ class Log2(Scale):
 
     def allows(self, value: int) -> bool:
         """See `Scale`."""
-        return 1 <= value <= _LARGEST and not value & (value - 1)
+        return 1 - bool(self.unset) <= value <= _LARGEST
+
+    def allows_list(self, values: tuple[int, ...]) -> bool:
+        """See `Scale`."""
+        return super().allows_list(values) and (0 not in values or len(values) == 1)
 
     def encode_many(self, values: IntArray) -> FloatArray:
         """See `Scale`."""
@@ -146,9 +161,10 @@ class Log2(Scale):
             raise InvalidConfigurationError(
                 f"expected a level from 0 to {_LARGEST_LEVEL}, got {level:g}"
             )
-        if level != int(level):
-            raise InvalidConfigurationError(f"expected a whole level, got {level:g}")
-        return 1 << int(level)
+        value = 1 << int(level) if level == int(level) else round(2.0**level)
+        if np.log2(value) != level:
+            raise InvalidConfigurationError(f"expected the log2 of a whole number, got {level:g}")
+        return value
 
 
 @dataclass(frozen=True)

@@ -44,16 +44,14 @@ class Column:
 
 _INFEASIBLE = "the run ran out of memory"
 
-#: Context column, and what it says of an instance. `batch_size` is the card's word.
-CONTEXT: dict[str, str] = {
+#: Context column of an instance's shape, and what it says. `batch_size` is the card's word.
+_SHAPE: dict[str, str] = {
     "num_layers": "transformer layers",
     "num_attention_heads": "attention heads",
     "hidden_size": "hidden size",
     "ffn_hidden_size": "inner size of the feed-forward block",
     "batch_size": "batch size",
     "seq_length": "sequence length in tokens",
-    "log2_num_gpus": "log2 of the number of GPUs",
-    "log2_num_hosts": "log2 of the number of hosts",
 }
 
 _OUTPUTS: tuple[Column, ...] = (
@@ -114,7 +112,9 @@ def table_columns(instance: Instance) -> tuple[Column, ...]:
         )
         for axis in _axes(instance)
     ]  # fmt: skip
-    context = [Column(name, "context", "int64", "", text) for name, text in CONTEXT.items()]
+    context = [
+        Column(name, "context", "int64", "", text) for name, text in shape_columns(instance).items()
+    ]
     memory_unit = instance.peak_mem_column.unit
     outputs = [
         replace(c, unit=memory_unit, meaning=c.meaning.replace("GiB", memory_unit))
@@ -122,6 +122,11 @@ def table_columns(instance: Instance) -> tuple[Column, ...]:
         for c in _OUTPUTS
     ]  # fmt: skip
     return (*inputs, *context, *outputs, *PROVENANCE)
+
+
+def shape_columns(instance: Instance) -> dict[str, str]:
+    """Context column of an instance's shape, to what it says."""
+    return {**_SHAPE, **{count.column: count.text for count in _counts(instance)}}
 
 
 def context_values(instance: Instance) -> dict[str, int | str]:
@@ -139,7 +144,7 @@ def context_values(instance: Instance) -> dict[str, int | str]:
 
 def known_context(instance: Instance) -> dict[str, int | str]:
     """The value that each context column, if it is there, must hold in a table of `instance`."""
-    model, cluster, workload = instance.model, instance.cluster, instance.workload
+    model, workload = instance.model, instance.workload
     values = {
         "num_layers": model.n_layers,
         "num_attention_heads": model.n_heads,
@@ -147,8 +152,7 @@ def known_context(instance: Instance) -> dict[str, int | str]:
         "ffn_hidden_size": model.ffn_size,
         "batch_size": workload.batch_size,
         "seq_length": workload.sequence_length,
-        "log2_num_gpus": cluster.n_gpus.bit_length() - 1,
-        "log2_num_hosts": cluster.n_hosts.bit_length() - 1,
+        **{count.column: count.cell for count in _counts(instance)},
     }
     fixed = {axis.column: axis.cells[0] for axis in _axes(instance) if len(axis.values) == 1}
     return {**values, **fixed}
@@ -161,6 +165,39 @@ def meaning_of_absence(instance: Instance) -> dict[str, int | str]:
         for axis in _axes(instance)
         if len(axis.values) == 1 and axis.knob.neutral is not None
     }
+
+
+@dataclass(frozen=True)
+class _Count:
+    """A number of GPUs or hosts: a table holds its log2, or itself where that is not whole."""
+
+    name: str
+    thing: str
+    number: int
+
+    @property
+    def has_logarithm(self) -> bool:
+        return not self.number & (self.number - 1)
+
+    @property
+    def column(self) -> str:
+        return f"log2_{self.name}" if self.has_logarithm else self.name
+
+    @property
+    def text(self) -> str:
+        return f"{'log2 of the ' * self.has_logarithm}number of {self.thing}"
+
+    @property
+    def cell(self) -> int:
+        return self.number.bit_length() - 1 if self.has_logarithm else self.number
+
+
+def _counts(instance: Instance) -> tuple[_Count, _Count]:
+    cluster = instance.cluster
+    return (
+        _Count("num_gpus", "GPUs", cluster.n_gpus),
+        _Count("num_hosts", "hosts", cluster.n_hosts),
+    )
 
 
 def _axes(instance: Instance) -> list[Axis]:

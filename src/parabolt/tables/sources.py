@@ -20,7 +20,7 @@ from parabolt.tables.publishing.facts import TableFacts
 from parabolt.tables.publishing.hub import PREFIX, PUBLISHED, HubAddress, fetch
 from parabolt.tables.reading.conversion import convert
 from parabolt.tables.reading.reader import open_table
-from parabolt.tables.schema import CONTEXT, known_context, meaning_of_absence
+from parabolt.tables.schema import known_context, meaning_of_absence, shape_columns
 from parabolt.tables.table import Table
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _by_context(raw: RawTable) -> Instance:
     for name in instance_names():
         instance = load_instance(name)
         knobs = {axis.column for axis in instance.encoding.axes}
-        if not (set(CONTEXT) | knobs) <= set(raw.schema.names):
+        if not (set(shape_columns(instance)) | knobs) <= set(raw.schema.names):
             continue
         stated = _first_row(raw, instance)
         unsaid = meaning_of_absence(instance)

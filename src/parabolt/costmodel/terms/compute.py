@@ -112,7 +112,7 @@ def pipeline_bubble(x: Layout) -> FloatArray:
 def optimizer(x: Layout) -> FloatArray:
     """Optimizer step: states read and written, gradients read, weights written / (shards HBM)."""
     s = x.instance
-    shards = x.n_shards if s.is_optimizer_sharded else np.where(x.is_z0, 1.0, x.n_shards)
+    shards = np.where(x.is_optimizer_whole, 1.0, x.n_shards)
     per_parameter = 2.0 * s.optimizer_bytes + s.gradient_bytes + s.weight_bytes
     return x.stage_parameters / shards * per_parameter / s.hardware.hbm_byte_per_s
 

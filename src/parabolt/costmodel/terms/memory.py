@@ -35,8 +35,7 @@ def gradients(x: Layout) -> FloatArray:
 
 def optimizer_states(x: Layout) -> FloatArray:
     """Optimizer states and master weights: P / n (arXiv 1910.02054, section 5.1)."""
-    is_whole = x.is_z0 & (not x.instance.is_optimizer_sharded)
-    shards = np.where(is_whole, 1.0, x.n_shards)
+    shards = np.where(x.is_optimizer_whole, 1.0, x.n_shards)
     return x.instance.optimizer_bytes * x.stage_parameters / shards
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import TableError
-from parabolt.tables.schema import CONTEXT, context_values, table_columns
+from parabolt.tables.schema import context_values, shape_columns, table_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -244,7 +244,7 @@ def card_columns(instance: Instance, columns: Sequence[str]) -> list[tuple[str, 
     stated = [
         (name, column.role, column.meaning)
         for name, column in known.items()
-        if name in columns and name not in CONTEXT
+        if name in columns and name not in shape_columns(instance)
     ]
     extra = [(name, "extra", "not part of the schema") for name in columns if name not in known]
     return stated + extra

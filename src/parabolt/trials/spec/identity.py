@@ -93,7 +93,10 @@ def _existed_in_0_1(value: Any) -> bool:
     stated = _stated(value)
     if isinstance(value, Instance):
         new = [name for name, knob in KNOBS.items() if knob.shown is Shown.NEVER]
-        if any(name in stated["levels"] for name in new):
+        levels = dict(value.levels)
+        sizes = [v for name, values in levels.items() if name != "zero" for v in values]
+        is_new = any(name in stated["levels"] for name in new) or 1 in levels["zero"]
+        if is_new or any(size & (size - 1) for size in sizes):
             return False
         if value.peak_mem == PeakMemColumn("GB", value.cluster.memory_gib):
             del stated["peak_mem"]  # what a file of version 0.1 is read as
@@ -116,7 +119,9 @@ def _text_0_1(value: Any) -> str:
     texts = []
     for name in _FIELDS_0_1[type(value).__name__]:
         own = getattr(value, name)
-        if name == "levels":
+        if name == "is_optimizer_sharded":
+            own = own is not False
+        elif name == "levels":
             own = tuple((k, v) for k, v in own if KNOBS[k].shown is not Shown.NEVER)
         texts.append(f"{_NAMES_0_1.get(name, name)}={_text_0_1(own)}")
     return f"{type(value).__name__}({', '.join(texts)})"
