@@ -76,7 +76,7 @@ def test_a_point_off_the_scale_is_refused(scale, point, message):
 def test_words_are_refused_in_words():
     with pytest.raises(InvalidConfigurationError, match="expected one of red, green, blue, got 'x"):
         Ordinal.of(Colour).parse("x")
-    with pytest.raises(InvalidConfigurationError, match="expected a positive whole .*, got 'x'"):
+    with pytest.raises(InvalidConfigurationError, match="expected a positive whole number"):
         Log2().parse("x")
 
 
