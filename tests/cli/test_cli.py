@@ -69,6 +69,7 @@ def test_evaluate_out_of_memory_gives_null_for_nan_and_a_text_for_infinity():
     assert "exhausted GPU memory" in text
 
 
+@pytest.mark.needs("plotly", "matplotlib")
 def test_bench(tmp_path):
     arguments = ("bench", "pco32", "--optimizers", "random,logeic", "--seeds", "2")
     text = output(*arguments, "--out", str(tmp_path / "x"))
@@ -89,6 +90,7 @@ n_evaluations = 4
 """
 
 
+@pytest.mark.needs("plotly", "matplotlib")
 def test_a_study_from_file_to_report(tmp_path):
     (tmp_path / "mine.toml").write_text(STUDY)
     text = output("study", "run", "mine.toml", cwd=tmp_path)
@@ -160,7 +162,11 @@ def test_the_module_is_the_command():
         (["bench", "pco32", "--jobs", "0"], "jobs: expected -1 or a positive"),
         (["study", "run", "absent.toml"], "cannot read study file absent.toml"),
         (["study", "status", "absent"], "expected a study's directory, got absent"),
-        (["report", "absent"], "expected finished runs in absent/runs, got none"),
+        pytest.param(
+            ["report", "absent"],
+            "expected finished runs in absent/runs, got none",
+            marks=pytest.mark.needs("plotly"),
+        ),
         (["bench", "pco32", "--executor", "spark://x"], "executor: expected local, local:N"),
         (["bench", "pco32", "--out", "/dev/null/x", "--optimizers", "random"], "cannot write"),
     ],

@@ -69,6 +69,7 @@ def pages():
             yield pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
 
 
+@pytest.mark.needs("optuna", "torch", "botorch", "matplotlib", "plotly", "huggingface_hub")
 @pytest.mark.parametrize("name", list(pages()))
 def test_blocks_run(name, tmp_path):
     (tmp_path / "blocks.json").write_text(json.dumps(list(blocks(DOCS / name))))

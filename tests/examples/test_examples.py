@@ -1,7 +1,6 @@
-"""Every numbered example runs, in less than 30 s of its own time, and says something."""
+"""Every numbered example runs and prints figures."""
 
 import re
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -15,12 +14,10 @@ def test_numbered():
     assert [path.name[:3] for path in EXAMPLES] == [f"{i:02d}_" for i in range(1, 8)]
 
 
+@pytest.mark.needs("optuna", "torch", "botorch", "matplotlib", "plotly")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path, tmp_path):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr
     assert re.search(r"\d", done.stdout)
     assert not list(tmp_path.iterdir()), "an example leaves no files"
-    assert after.ru_utime - before.ru_utime < 30.0

@@ -14,6 +14,8 @@ from parabolt.tables.publishing.hub import PUBLISHED, HubAddress, Upload, fetch,
 REPO = "Glow-AI/pco32_tabular_data"
 ADDRESS = HubAddress(REPO, "v0.1.0")
 
+pytestmark = pytest.mark.needs("huggingface_hub")
+
 
 @pytest.fixture
 def cli(hub, tmp_path):
