@@ -19,6 +19,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, logit
 
+from parabolt.optimizers.gp.kernels import kernel_matrix
+
 if TYPE_CHECKING:
     from parabolt.outcome import BoolArray, FloatArray, IntArray
 
@@ -78,6 +80,5 @@ def _weights(K: FloatArray, offset: FloatArray, failed: BoolArray) -> FloatArray
 
 
 def _kernel(A: FloatArray, B: FloatArray) -> FloatArray:
-    squares = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2.0 * A @ B.T
-    K: FloatArray = _LOCAL_STD**2 * np.exp(-0.5 / _LENGTHSCALE**2 * np.maximum(squares, 0.0))
-    return K + _SHIFT_STD**2
+    lengthscales = np.full(A.shape[1], _LENGTHSCALE)
+    return _LOCAL_STD**2 * kernel_matrix("rbf", A, B, lengthscales) + _SHIFT_STD**2

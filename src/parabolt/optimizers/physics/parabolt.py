@@ -60,7 +60,7 @@ _CAUTION, _OOM_BUDGET, _CAUTION_GROWTH = 3.0, 0.05, 10.0
 #: What is to be tried is chosen with the tails of Student's t, 8 degrees of freedom. With
 #: those of a Gaussian, once all that is safe is surely slower, only what surely fails leaves hope.
 #: Chosen on simulated machines, where the share of failures fell to less than half.
-_log_hope = partial(log_expected_improvement_t, dof=8.0)
+_log_improvement_t = partial(log_expected_improvement_t, dof=8.0)
 #: Physics is doubted when its last forecasts of throughput were off by more than this (root mean
 #: square of the logarithm) and no better than the mean of what had been seen, or when at least half
 #: of the last runs failed though less than half as many were forecast. Then every other proposal is
@@ -77,7 +77,7 @@ _MIN_TRIALS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Belief:
+class CandidateBelief:
     """What is believed of the candidates looked at, arrays (m,).
 
     Attributes:
@@ -134,7 +134,7 @@ class ParaboltOptimizer(Optimizer):
         self._inputs = self._kernel_inputs()
         self._throughput = self._throughput_model()
         self._forecasts: list[tuple[float, float]] = []
-        self._belief: Belief | None = None
+        self._belief: CandidateBelief | None = None
         self._n_believed = -1
 
     def available_rows(self) -> IntArray:
@@ -145,7 +145,7 @@ class ParaboltOptimizer(Optimizer):
         new = np.flatnonzero(~self._is_used)
         return new if len(new) else super().available_rows()
 
-    def _belief_in_time(self) -> Belief:
+    def _belief_in_time(self) -> CandidateBelief:
         """What is believed; as of the last trial but one where the time limit is over already."""
         if self._belief is not None and self._deadline.is_over():
             return self._belief
@@ -169,7 +169,7 @@ class ParaboltOptimizer(Optimizer):
             std_median=2.0 * self._prior.time.sigma,
         )
 
-    def belief(self) -> Belief:
+    def belief(self) -> CandidateBelief:
         """What is believed now, given everything told."""
         if self._belief is None or self._n_believed != len(self.history):
             self._belief = self._believe()
@@ -255,7 +255,9 @@ class ParaboltOptimizer(Optimizer):
         if not left.any() or (self._is_doubtful() and self.rng.random() < 0.5):
             return self._random_row(available)
         throughput = self._fantasy(belief) if self._pending else belief.log_throughput
-        value = _log_gain(throughput, _log_hope) + self._caution() * np.log(belief.p_feasible)
+        value = _log_gain(throughput, _log_improvement_t) + self._caution() * np.log(
+            belief.p_feasible
+        )
         return int(belief.rows[first_best(np.where(left, value, -np.inf), unit=1.0)])
 
     def _recommended_row(self) -> int | None:
@@ -271,7 +273,7 @@ class ParaboltOptimizer(Optimizer):
         expected = self._throughput.expected(belief.log_throughput.mean, *self._timed())
         return int(known[first_best(expected[np.searchsorted(belief.rows, known)], unit=1.0)])
 
-    def _believe(self) -> Belief:
+    def _believe(self) -> CandidateBelief:
         calibration = self._calibration()
         predicted = CostModel(self.space.instance, calibration).predict(
             self.space.encoded[self._looked_at]
@@ -279,7 +281,7 @@ class ParaboltOptimizer(Optimizer):
         risk = predicted.p_oom
         if "physics" in self._without:
             risk = np.full(len(risk), _FLAT_RISK)
-        return Belief(
+        return CandidateBelief(
             rows=self._looked_at,
             log_throughput=self._throughput.posterior(*self._timed()),
             p_feasible=1.0 - self._risk(risk),
@@ -310,7 +312,7 @@ class ParaboltOptimizer(Optimizer):
         places = np.searchsorted(self._looked_at, self.history.rows[used])
         return places, np.log(self.history.throughput[used])
 
-    def _fantasy(self, belief: Belief) -> Posterior:
+    def _fantasy(self, belief: CandidateBelief) -> Posterior:
         """The posterior as if what is pending had given exactly what is expected of it."""
         places, y = self._timed()
         pending = [p for p in map(self._place, self._pending) if p is not None]

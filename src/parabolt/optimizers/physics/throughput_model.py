@@ -27,6 +27,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from parabolt.costmodel.calibration.belief import CoefficientBelief
 from parabolt.costmodel.terms.term import log_sum
+from parabolt.optimizers.gp.kernels import kernel_matrix
 
 if TYPE_CHECKING:
     from parabolt.outcome import FloatArray, IntArray
@@ -69,9 +70,8 @@ class Residual:
 
     def kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """Covariance (n, m) of the residual between inputs A (n, d) and B (m, d)."""
-        squares = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2.0 * A @ B.T
-        K: FloatArray = self.std**2 * np.exp(-0.5 / self.lengthscale**2 * np.maximum(squares, 0.0))
-        return K
+        lengthscales = np.full(A.shape[1], self.lengthscale)
+        return self.std**2 * kernel_matrix("rbf", A, B, lengthscales)
 
 
 @dataclass(frozen=True, eq=False)
