@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from parabolt.costmodel.predictor import CostModel
-from parabolt.errors import InstanceError, ParaboltError, TableError
+from parabolt.errors import InstanceError, OptionError, ParaboltError, TableError
 from parabolt.instances.hardware import load_gpu
 from parabolt.instances.model_shape import ModelShape
 from parabolt.instances.specs import Cluster, Workload
@@ -72,6 +72,13 @@ def test_the_lattice_of_a_plan_against_brute_force():
     assert set(found) == expected
     assert len(found) == len(expected) > 30
     assert make_plan(instance).n_candidates == len(expected)
+
+
+@pytest.mark.parametrize("risk", [1.5, -0.1, 0.0])
+def test_a_risk_is_a_probability(risk):
+    instance = plan_instance(MODEL, Cluster(16, 8, 80), WORK)
+    with pytest.raises(OptionError, match=f"max_risk: expected a probability above 0, got {risk}"):
+        make_plan(instance, max_risk=risk)
 
 
 def test_trials_of_a_file(tmp_path):
