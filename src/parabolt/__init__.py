@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from parabolt.tables.sources import load_table
     from parabolt.tables.table import Table
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES: dict[str, tuple[str, ...]] = {
     "errors": (

@@ -127,7 +127,7 @@ def test_bench_leaves_a_study_that_can_be_resumed(tmp_path):
 
 
 def test_version_and_help():
-    assert output("--version") == "parabolt 0.1.0\n"
+    assert output("--version") == "parabolt 0.2.0\n"
     assert "bench" in output("--help")
     for command in ("problems", "show", "evaluate", "bench", "report", "study run"):
         assert "--json" in output(*command.split(), "--help")
