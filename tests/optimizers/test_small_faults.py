@@ -62,14 +62,17 @@ def test_a_fantasy_keeps_the_mean_there_and_takes_the_doubt():
     assert after.objective.rows.tolist() == after.constraint.rows.tolist() == [0, 1, 2, 3, 4, 6, 8]
 
 
-def test_a_pending_proposal_moves_the_next_one():
-    """With repeats allowed, only the fantasy keeps the bound from being largest there again."""
+def test_what_is_pending_counts_as_if_it_had_given_what_is_expected():
     problem = parabolt.ImputedProblem(parabolt.load_problem("pco32"))
     optimizer = parabolt.make_optimizer("ucbc", problem.space, seed=0, repeats="allow")
     for row in range(0, 360, 24):
         configuration = problem.space.candidates[row]
         optimizer.tell(configuration, problem.evaluate(configuration))
-    assert len(set(optimizer.ask(3))) == 3
+    first, every = problem.space.row(optimizer.ask()), np.arange(len(problem.space))
+    surrogate = optimizer.surrogate()
+    with_it = optimizer._choose(surrogate.fantasize((first,)), every)
+    assert with_it != optimizer._choose(surrogate, every)
+    assert problem.space.row(optimizer.ask()) == with_it
 
 
 def test_where_no_baseline_fits_the_best_value_is_six_deviations_below_its_least():
