@@ -1,14 +1,10 @@
 """tp = pp = cp = dp = 1 is the hand-worked single GPU."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from parabolt.costmodel.calibration.calibration import Calibration
-from parabolt.costmodel.layout import Layout
 from parabolt.costmodel.predictor import CostModel
-from parabolt.costmodel.resolved_instance import ResolvedInstance
 from parabolt.costmodel.step_time import TIME_TERMS
 from parabolt.costmodel.terms.memory import MEMORY_TERMS
 from parabolt.instances.model_shape import ModelShape
@@ -93,10 +89,5 @@ def test_predictions_are_the_sums_of_the_terms():
 
 
 def test_the_bucket_unit_is_a_million_parameters():
-    instance = plan_instance(MODEL, replace(CLUSTER, n_gpus=1), WORK)
-    assert Layout.of(ResolvedInstance.of(instance), ONE_SIZES).bucket[0] == 256e6
-
-
-class ONE_SIZES:  # noqa: N801
-    dp = tp = pp = cp = sp = chunks = grad_accum = np.array([1])
-    bucket, zero = np.array([256]), np.array([0])
+    instance = plan_instance(MODEL, CLUSTER, WORK)
+    assert CostModel(instance).layout([ONE]).bucket[0] == 256e6
