@@ -61,7 +61,7 @@ def test_parse_takes_both_spellings_and_any_order():
         ("dp=0 bucket=256", "dp: expected a positive whole number, got 0"),
         ("dp=-2 bucket=256", "dp: expected a positive whole number, got -2"),
         ("dp=2 dp=4 bucket=256", "expected each knob once, got dp twice"),
-        ("ep=2 bucket=256", "got ep"),
+        ("xp=2 bucket=256", "got xp"),
         ("dp=2.5 bucket=256", "expected knob=size, got 'dp=2.5'"),
         ("hello", "expected knob=size, got 'hello'"),
         ("", "expected a size for bucket"),

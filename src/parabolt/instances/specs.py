@@ -221,6 +221,7 @@ class Instance:
         work, levels = self.workload, dict(self.levels)
         for field, is_stated, knob in (
             ("micro_batch_size", work.micro_batch_size is not None, "micro_batch"),
+            ("recomputation", work.recomputation != "none", "recompute"),
         ):
             if is_stated and levels[knob] != (KNOBS[knob].neutral,):
                 raise InstanceError(
@@ -259,10 +260,15 @@ class Instance:
             rules.tensor_parallel_heads(model.n_heads),
             rules.zero_without_pipeline(),
             rules.chunks_with_pipeline(),
-            rules.layers_divisible(model.n_layers),
+            self._layer_rule(),
             *((rules.interleaving_cap(cap),) if cap is not None else ()),
             *self._knob_rules(),
         )
+
+    def _layer_rule(self) -> Rule:
+        levels, n_layers = dict(self.levels), self.model.n_layers
+        is_even = levels["first_layers"] == levels["last_layers"] == (0,)
+        return rules.layers_divisible(n_layers) if is_even else rules.layers_in_stages(n_layers)
 
     def _knob_rules(self) -> tuple[Rule, ...]:
         """Listed values, and where the knobs belong that are not neutral throughout."""
@@ -272,7 +278,19 @@ class Instance:
         return (
             *(rule for rule in belonging if rule is not None),
             *((whole_micro_batches(self.workload),) if has_micro_batches else ()),
+            *(rule for rule in self._group_rules() if rule.knobs[0] in {k.name for k in used}),
             *(rules.allowed_sizes(name, values) for name, values in self.levels),
+        )
+
+    def _group_rules(self) -> tuple[Rule, ...]:
+        """What the groups of new knobs are parts of; the first knob of a rule is the new one."""
+        experts = self.model.experts
+        return (
+            rules.experts_divisible(experts.n_experts if experts else 1),
+            rules.expert_ranks(),
+            rules.expert_tensor_parallel(),
+            rules.shards_divisible(),
+            rules.ulysses_in_context(),
         )
 
     @property

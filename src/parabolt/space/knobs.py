@@ -7,11 +7,11 @@ scale, column, neutral value and where it belongs. Everything else is derived fr
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 from parabolt.errors import InvalidConfigurationError
-from parabolt.space.scales import Log2, Ordinal, Scale
+from parabolt.space.scales import Choice, Integers, Log2, Ordinal, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +31,46 @@ class Shown(Enum):
 
 
 _ALWAYS = Shown.ALWAYS
+
+
+class Recompute(IntEnum):
+    """What is computed again in the backward pass instead of being stored."""
+
+    NONE = 0
+    SELECTIVE = 1
+    LAYER = 2
+    CHUNK = 3
+
+
+class Precision(IntEnum):
+    """Number format of the matrix products, narrower ones later."""
+
+    BF16 = 0
+    FP8 = 1
+    MXFP8 = 2
+    NVFP4 = 3
+
+
+class Offload(IntEnum):
+    """What is kept in the host's memory: nothing, optimizer states, also activations."""
+
+    NONE = 0
+    OPTIMIZER = 1
+    ACTIVATIONS = 2
+
+
+class Switch(IntEnum):
+    """Off or on."""
+
+    OFF = 0
+    ON = 1
+
+
+class Schedule(IntEnum):
+    """Pipeline schedules. One forward, one backward is interleaved where chunks > 1."""
+
+    _1F1B = 0
+    ZERO_BUBBLE = 1
 
 
 @dataclass(frozen=True)
@@ -162,6 +202,57 @@ class Knobs:
     micro_batch: int = knob(
         "sequences per micro-batch", Log2(unset="as the workload states or grad_accum says"),
         "log2_micro_batch_size", default=0,
+    )  # fmt: skip
+    recompute: int = knob(
+        "what is recomputed in the backward pass", Ordinal.of(Recompute), "recompute",
+        default=Recompute.NONE,
+    )  # fmt: skip
+    recompute_layers: int = knob(
+        "layers of a chunk that are recomputed, 0 for all", Integers(), "recompute_num_layers",
+        default=0,
+        belongs=Belongs(
+            ("recompute",), lambda c: c.recompute == Recompute.LAYER, "recompute=layer"
+        ),
+    )  # fmt: skip
+    ep: int = knob("expert-parallel size", Log2(), "log2_ep_size", default=1)
+    etp: int = knob(
+        "tensor-parallel size of experts", Log2(unset="that of the rest"), "log2_expert_tp_size",
+        default=0,
+    )  # fmt: skip
+    shard: int = knob(
+        "ranks that share a shard", Log2(unset="all data-parallel ranks"), "log2_shard_size",
+        default=0, belongs=Belongs(("zero",), lambda c: c.zero > 0, "zero is 1, 2 or 3"),
+    )  # fmt: skip
+    precision: int = knob(
+        "number format of the matrix products", Ordinal.of(Precision), "precision",
+        default=Precision.BF16,
+    )  # fmt: skip
+    offload: int = knob(
+        "what is kept in the host's memory", Ordinal.of(Offload), "offload", default=Offload.NONE
+    )
+    overlap_tp: int = knob(
+        "overlap of tensor-parallel communication", Ordinal.of(Switch), "overlap_tp",
+        default=Switch.OFF, belongs=Belongs(("tp",), lambda c: c.tp > 1, "tp > 1"),
+    )  # fmt: skip
+    overlap_grad: int = knob(
+        "overlap of gradient reduction", Ordinal.of(Switch), "overlap_grad", default=Switch.ON
+    )
+    schedule: int = knob(
+        "pipeline schedule", Choice.of(Schedule), "schedule", default=Schedule._1F1B,
+        belongs=Belongs(("pp",), lambda c: c.pp > 1, "pp > 1"),
+    )  # fmt: skip
+    ulysses: int = knob(
+        "context-parallel ranks that exchange heads (Ulysses); the others form a ring", Log2(),
+        "log2_ulysses_size", default=1,
+        belongs=Belongs(("cp",), lambda c: c.cp > 1, "cp > 1"),
+    )  # fmt: skip
+    first_layers: int = knob(
+        "layers of the first pipeline stage, 0 for an even share", Integers(), "first_stage_layers",
+        default=0, belongs=Belongs(("pp",), lambda c: c.pp > 1, "pp > 1"),
+    )  # fmt: skip
+    last_layers: int = knob(
+        "layers of the last pipeline stage, 0 for an even share", Integers(), "last_stage_layers",
+        default=0, belongs=Belongs(("pp",), lambda c: c.pp > 1, "pp > 1"),
     )  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -112,6 +112,85 @@ def layers_divisible(n_layers: int) -> Rule:
     )
 
 
+def layers_in_stages(n_layers: int) -> Rule:
+    """The first and the last stage have the layers they are given, the others equal shares."""
+
+    def holds(c: Any) -> Any:
+        n_middle = c.pp - (c.first_layers > 0) - (c.last_layers > 0)
+        rest = n_layers - c.first_layers - c.last_layers
+        parts = (n_middle > 0) * n_middle * c.chunks + (n_middle <= 0)
+        is_shared = (rest >= 0) & (rest % parts == 0) & ((n_middle > 0) == (rest > 0))
+        return is_shared & (c.first_layers % c.chunks == 0) & (c.last_layers % c.chunks == 0)
+
+    return Rule(
+        "layers_in_stages",
+        ("pp", "chunks", "first_layers", "last_layers"),
+        holds,
+        lambda c: (
+            f"{n_layers} layers do not split over pp x chunks = {c.pp} x {c.chunks} with "
+            f"{c.first_layers or 'an even share'} in the first stage and "
+            f"{c.last_layers or 'an even share'} in the last"
+        ),
+    )
+
+
+def experts_divisible(n_experts: int) -> Rule:
+    """The experts split over ep ranks."""
+    return Rule(
+        "experts_divisible",
+        ("ep",),
+        lambda c: n_experts % c.ep == 0,
+        lambda c: f"ep {c.ep} does not divide the {n_experts} experts of a layer",
+    )
+
+
+def expert_ranks() -> Rule:
+    """Experts are spread over ranks of one pipeline stage: ep x etp divides dp x cp x tp."""
+
+    def size(c: Any) -> Any:
+        return c.ep * (c.etp + (c.etp == 0) * c.tp)
+
+    return Rule(
+        "expert_ranks",
+        ("ep", "dp", "tp", "cp", "etp"),
+        lambda c: c.dp * c.cp * c.tp % size(c) == 0,
+        lambda c: (
+            f"ep x tensor-parallel size of experts = {size(c)} does not divide dp x cp x tp = "
+            f"{c.dp * c.cp * c.tp}"
+        ),
+    )
+
+
+def expert_tensor_parallel() -> Rule:
+    """Tensor parallelism of experts, where stated, divides tp."""
+    return Rule(
+        "expert_tensor_parallel",
+        ("etp", "tp"),
+        lambda c: c.tp % (c.etp + (c.etp == 0)) == 0,
+        lambda c: f"etp {c.etp} does not divide tp {c.tp}",
+    )
+
+
+def shards_divisible() -> Rule:
+    """The ranks that share a shard, where stated, divide the data-parallel ones."""
+    return Rule(
+        "shards_divisible",
+        ("shard", "dp", "cp"),
+        lambda c: c.dp * c.cp % (c.shard + (c.shard == 0)) == 0,
+        lambda c: f"shard {c.shard} does not divide dp x cp = {c.dp} x {c.cp}",
+    )
+
+
+def ulysses_in_context() -> Rule:
+    """Ranks that exchange heads are a part of the context-parallel group."""
+    return Rule(
+        "ulysses_in_context",
+        ("ulysses", "cp"),
+        lambda c: c.cp % c.ulysses == 0,
+        lambda c: f"ulysses {c.ulysses} does not divide cp {c.cp}",
+    )
+
+
 def interleaving_cap(max_virtual_stages: int) -> Rule:
     """An instance's own cap on pp x chunks where chunks > 1."""
     return Rule(
