@@ -143,3 +143,18 @@ def test_statuses_without_evidence_change_no_belief(name):
     assert np.array_equal(before, belief())
     optimizer.tell(problem.space.candidates[5], Outcome(Status.FAILED))
     assert not np.array_equal(before[1], belief()[1])
+
+
+def test_a_failure_of_unknown_kind_calibrates_as_memory_or_a_crash():
+    space = parabolt.load_problem("pco64").space
+    fitted = {}
+    for status in ("oom", "failed", "invalid", "node"):
+        optimizer = parabolt.make_optimizer("parabolt", space, seed=0)
+        for row in range(0, 40, 4):
+            optimizer.tell(space.candidates[row], Outcome(Status(status)))
+        fitted[status] = optimizer.belief().calibration.memory.mean
+    start = parabolt.make_optimizer("parabolt", space, seed=0).belief().calibration.memory.mean
+    assert np.array_equal(fitted["failed"], fitted["oom"])
+    assert not np.array_equal(fitted["failed"], start)
+    assert np.array_equal(fitted["invalid"], start)
+    assert np.array_equal(fitted["node"], start)

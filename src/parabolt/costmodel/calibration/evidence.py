@@ -75,7 +75,8 @@ class StackedTrials:
         peak_memory_gib: Measured peak (n,); NaN where there is none.
         capacity_gib: Memory of a GPU (n,).
         is_ok: Whether the run finished, (n,).
-        is_oom: Whether it ran out of memory, (n,); crashes and timeouts are neither.
+        is_oom: Whether it ran out of memory, or failed for this or another reason, (n,): either way
+            the fit weighs memory against a crash. Crashes and timeouts are not among them.
     """
 
     instances: tuple[str, ...]
@@ -126,7 +127,7 @@ class StackedTrials:
             np.where(is_ok & np.isfinite(peak) & (peak > 0.0), peak, np.nan),
             capacity,
             is_ok,
-            np.concatenate([o.is_oom for o in outcomes]),
+            np.concatenate([o.is_infeasible for o in outcomes]),
         )
 
 
