@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from parabolt.tables.publishing.build import CARD_FILE, DATA_FILE, INSTANCE_FILE
 from parabolt.tables.publishing.build import build as build_folder
 from parabolt.tables.publishing.hub import PUBLISHED, Upload
 from parabolt.tables.publishing.hub import push as push_to_hub
+from parabolt.tables.publishing.provenance import Provenance
 from parabolt.tables.reading.reader import UNVERSIONED
 from parabolt.tables.sources import is_name, load_table, locate
 
@@ -44,12 +46,22 @@ def build(
     data_version: Annotated[str, typer.Option(help="Version of the data.")] = UNVERSIONED,
     title: Annotated[str, typer.Option(help="Title of the card.")] = "",
     license_: Annotated[str, typer.Option("--license", help="Identifier of the licence.")] = "",
+    gpu: Annotated[str, typer.Option(help="GPU, for the card.")] = "",
+    software: Annotated[str, typer.Option(help="Software and versions, for the card.")] = "",
+    command: Annotated[str, typer.Option(help="Command of a run, for the card.")] = "",
+    date: Annotated[str, typer.Option(help="When it was measured, for the card.")] = "",
     limit: _Limit = 100,
     json: Json = False,
 ) -> None:
-    """Turn a raw sweep export into a table with its card; nothing is written if it has findings."""
+    """Turn a raw sweep export into a table with its card; nothing is written if it has findings.
+
+    GPU, software, command and date are by default what `sweep` wrote of them beside its export.
+    """
     found = load_instance(instance)
     is_published = found.name in PUBLISHED
+    said = {"gpu": gpu, "software": software, "command": command, "date": date}
+    stated: dict[str, Any] = {key: text for key, text in said.items() if text}
+    provenance = replace(Provenance.load(Path(sweep)), **stated)
     verification = build_folder(
         Path(sweep),
         found,
@@ -58,6 +70,7 @@ def build(
         version=data_version,
         title=title or _title(found),
         license=license_ or ("mit" if is_published else "unknown"),
+        provenance=provenance,
     )
     done = "" if verification.findings else f"wrote {DATA_FILE}, {CARD_FILE} and {INSTANCE_FILE}"
     _report(verification, sweep, limit, json=json, done=done and f"{done} to {out}")
@@ -179,6 +192,9 @@ def _report(verification: Verification, name: str, limit: int, *, json: bool, do
                 "instance": verification.instance.name,
                 "n_rows": facts.n_rows,
                 "n_feasible": facts.n_feasible,
+                "n_failed": facts.n_failed,
+                "n_valid": verification.coverage.n_valid,
+                "missing": [c.as_dict() for c in verification.coverage.missing],
                 "best_row": facts.best_row,
                 "best_throughput": facts.best_throughput,
                 "largest_peak_mem": facts.largest_peak_mem,
@@ -205,6 +221,7 @@ def _print_findings(verification: Verification, name: str, limit: int) -> None:
         sep="",
         soft_wrap=True,
     )
+    out.print(f"coverage: {verification.coverage.description}", soft_wrap=True)
     if verification.extra_columns:
         names = ", ".join(verification.extra_columns)
         out.print(f"kept, but not in the schema: {names}", soft_wrap=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import MISSING, fields
-from functools import cache
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,6 @@ def instance_text(name: str) -> str:
     return (_folder() / f"{name}.toml").read_text(encoding="utf-8")
 
 
-@cache
 def load_instance(name: str) -> Instance:
     """A built-in instance by name, or one from a TOML file by path.
 
@@ -51,7 +50,13 @@ def load_instance(name: str) -> Instance:
         UnknownNameError: If there is no built-in instance of that name.
         InstanceError: If the file can't be read or describes an instance that cannot be.
     """
-    return parse_instance(instance_text(name), origin=name)
+    return _parsed(instance_text(name), name)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, origin: str) -> Instance:
+    """The same text gives the same object; a file that has changed gives another."""
+    return parse_instance(text, origin=origin)
 
 
 def parse_instance(text: str, *, origin: str) -> Instance:

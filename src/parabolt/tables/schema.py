@@ -42,7 +42,8 @@ class Column:
     inf: str | None = None
 
 
-_INFEASIBLE = "the run ran out of memory"
+_INFEASIBLE = "the run did not finish"
+_UNKNOWN = "the run did not finish, for memory or a crash"
 
 #: Context column of an instance's shape, and what it says. `batch_size` is the card's word.
 _SHAPE: dict[str, str] = {
@@ -66,7 +67,7 @@ _OUTPUTS: tuple[Column, ...] = (
     ),
     Column(
         "peak_mem_normalised", "output", "float64", "fraction of the capacity",
-        "feasibility margin, `< 0` iff feasible", required=False,
+        "feasibility margin, `< 0` iff feasible", required=False, nan=_UNKNOWN,
     ),
     Column(
         "overall_time", "output", "float64", "s", "wall clock in seconds, `NaN` when infeasible",
@@ -78,10 +79,27 @@ _OUTPUTS: tuple[Column, ...] = (
     ),
     Column(
         "peak_mem", "output", "float64", "GiB", "peak GPU memory in GiB, `inf` when infeasible",
-        inf=_INFEASIBLE,
+        nan=_UNKNOWN, inf="the run ran out of memory",
     ),
     Column(
         "peak_mem_per_gpu", "output", "string", "GiB", "per-GPU peak memory, as a string list",
+        required=False,
+    ),
+    Column(
+        "status", "output", "string", "",
+        "`ok`, `oom`, or `failed`: did not finish, for memory or a crash", required=False,
+    ),
+    Column(
+        "throughput_repeats", "output", "string", "iterations/s",
+        "each run where there were several, as a string list; `nan`: did not finish",
+        required=False,
+    ),
+    Column(
+        "peak_mem_repeats", "output", "string", "GiB", "peak memory of the same runs",
+        required=False,
+    ),
+    Column(
+        "is_contradictory", "output", "bool", "", "whether some of its runs finished and some not",
         required=False,
     ),
 )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from parabolt.errors import InstanceError, OptionError, TableError, UnknownNameError
 from parabolt.instances.catalogue import instance_names, load_instance, parse_instance
 from parabolt.tables.checks.findings import Findings
-from parabolt.tables.checks.verification import Verification, check_card, verify
+from parabolt.tables.checks.verification import Verification, check_card, check_coverage, verify
 from parabolt.tables.publishing.build import CARD_FILE, INSTANCE_FILE
 from parabolt.tables.publishing.card import parse_card
 from parabolt.tables.publishing.facts import TableFacts
@@ -70,7 +70,11 @@ class LocatedTable:
             block = convert(table.data, np.arange(len(table)), self.instance)
             facts = TableFacts.of(block, self.instance)
             columns = tuple(table.data.column_names)
-            findings = Findings(check_card(self.card, facts, columns, self.instance))
+            groups = [
+                *check_card(self.card, facts, columns, self.instance),
+                *check_coverage(self.card, self.instance, table.codes),
+            ]
+            findings = Findings(groups)
             if findings:
                 raise TableError(
                     f"{self.raw.path} contradicts its card: {findings.first(1)[0]} (one of "

@@ -19,6 +19,7 @@ from parabolt.instances.search_space import SearchSpace
 from parabolt.outcome import OK, OOM, OOM_MARGIN, SOURCES, Outcomes, Source
 from parabolt.tables.checks.validation import validate
 from parabolt.tables.reading.reader import UNVERSIONED, VERSION_KEY, open_csv, open_parquet
+from parabolt.tables.reading.status import run_status
 from parabolt.tables.schema import NOT_MEASURED
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from parabolt.instances.specs import Instance
-    from parabolt.outcome import BoolArray, CodeArray, FloatArray
+    from parabolt.outcome import BoolArray, CodeArray, FloatArray, IntArray
 
 
 class Table:
@@ -111,6 +112,11 @@ class Table:
         return digest.hexdigest()
 
     @property
+    def codes(self) -> IntArray:
+        """Codes (n,) int64 of the configurations; see `Encoding`."""
+        return self.instance.encoding.codes(self.space.encoded)
+
+    @property
     def is_feasible(self) -> BoolArray:
         """Whether each row's run finished, (n,) bool."""
         return self.outcomes.is_feasible
@@ -118,22 +124,23 @@ class Table:
     @cached_property
     def outcomes(self) -> Outcomes:
         """All rows as outcomes; the margin is the recorded one where the table has it."""
-        feasible = self.data.column("ran_successfully").to_numpy().astype(bool)
-        peak = self._floats("peak_mem")
+        status, peak = run_status(self.data), self._floats("peak_mem")
+        feasible = np.equal(status, OK)
         return Outcomes(
-            status=np.where(feasible, OK, OOM).astype(np.uint8),
+            status=status,
             throughput=self._floats("throughput_mean"),
             peak_memory_gib=peak * self.instance.gib_per_peak_mem,
-            memory_margin=self._margins(feasible, peak),
+            memory_margin=self._margins(status, peak),
             wall_time_s=self._floats("overall_time"),
             throughput_source=self._sources("source_throughput", feasible),
             memory_source=self._sources("source_memory", feasible),
         )
 
-    def _margins(self, feasible: BoolArray, peak: FloatArray) -> FloatArray:
+    def _margins(self, status: CodeArray, peak: FloatArray) -> FloatArray:
         if "peak_mem_normalised" in self.data.column_names:
             return self._floats("peak_mem_normalised")
-        return np.where(feasible, peak / self.instance.peak_mem_column.capacity - 1.0, OOM_MARGIN)
+        margin = peak / self.instance.peak_mem_column.capacity - 1.0
+        return np.where(np.equal(status, OOM), OOM_MARGIN, margin)
 
     def _sources(self, name: str, feasible: BoolArray) -> CodeArray:
         codes = np.where(feasible, SOURCES.index(Source.MEASURED), SOURCES.index(Source.NONE))

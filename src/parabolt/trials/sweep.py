@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import math
+import shlex
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from parabolt.errors import OptionError
+import parabolt
+from parabolt.files import unfinished
 from parabolt.outcome import Status
+from parabolt.tables.publishing.provenance import Provenance
 from parabolt.tables.schema import context_values
 from parabolt.trials.candidates import candidates_of
-from parabolt.trials.session import Session, SessionState
+from parabolt.trials.session import JOURNAL, Session, SessionState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +58,7 @@ def sweep(
     Raises:
         JournalError: If another process is writing there, or the spec has changed.
         LaunchError: If nothing can be launched, or one trial after the other crashes.
-        OptionError: If the export can't be written.
+        StoreError: If the export can't be written.
     """
     found = candidates_of(spec)
     candidates = found.space.candidates
@@ -69,7 +73,20 @@ def sweep(
         while (trial := history.under_way) is not None or len(history.trials) < len(candidates):
             session.run(trial or session.ask(candidates[len(history.trials)]))
         write_export(session.history, spec, folder / EXPORT)
+        _provenance(spec, folder).save(folder / EXPORT)
         return session.history
+
+
+def _provenance(spec: Spec, folder: Path) -> Provenance:
+    """How the sweep was measured; its date is that of the last record."""
+    framework = f"{spec.framework}, " if spec.framework else ""
+    last = datetime.fromtimestamp((folder / JOURNAL).stat().st_mtime, UTC)
+    return Provenance(
+        gpu=spec.instance.cluster.gpu or "",
+        software=f"{framework}measured with parabolt {parabolt.__version__}",
+        command=shlex.join(spec.command.arguments),
+        date=last.date().isoformat(),
+    )
 
 
 def write_export(history: TrialHistory, spec: Spec, path: Path) -> None:
@@ -78,21 +95,16 @@ def write_export(history: TrialHistory, spec: Spec, path: Path) -> None:
     Floats are written so that they read back bit for bit. Step times are those of the timed steps.
 
     Raises:
-        OptionError: If the file can't be written.
+        StoreError: If the file can't be written.
     """
-    unfinished = path.with_suffix(".unfinished")
     context = context_values(spec.instance)
     knobs = [axis.column for axis in spec.instance.encoding.axes]
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, [*knobs, *_OUTPUTS, *context])
-            writer.writeheader()
-            for trial in history.told:
-                if (outputs := _outputs(trial, spec.instance)) is not None:
-                    writer.writerow({**_inputs(trial, spec.instance), **outputs, **context})
-        unfinished.replace(path)
-    except OSError as error:
-        raise OptionError(f"cannot write {path}: {error}") from error
+    with unfinished(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*knobs, *_OUTPUTS, *context])
+        writer.writeheader()
+        for trial in history.told:
+            if (outputs := _outputs(trial, spec.instance)) is not None:
+                writer.writerow({**_inputs(trial, spec.instance), **outputs, **context})
 
 
 def _inputs(trial: Trial, instance: Instance) -> dict[str, int | str]:

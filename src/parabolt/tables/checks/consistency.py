@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parabolt.tables.checks.findings import where_not
+from parabolt.tables.checks.repeats import check_repeats
 from parabolt.tables.checks.validation import memory_unit
 from parabolt.tables.reading.number_lists import parse_number_lists
 
@@ -59,6 +60,8 @@ def check_consistency(block: Block) -> Iterator[FindingGroup]:
     for check in (_check_wall_time, _check_spread, _check_steps, _check_memory_per_gpu):
         for group in check(data, feasible):
             yield group.at(rows)
+    for group in check_repeats(data):
+        yield group.at(rows)
 
 
 def _check_wall_time(data: pa.Table, feasible: BoolArray) -> Iterator[FindingGroup]:

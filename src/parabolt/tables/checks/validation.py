@@ -12,18 +12,19 @@ import numpy as np
 import pyarrow as pa
 
 from parabolt.errors import TableError
-from parabolt.outcome import OOM_MARGIN
+from parabolt.outcome import FAILED, OK, OOM, OOM_MARGIN
 from parabolt.space.axis import Axis
 from parabolt.space.knobs import KNOBS
 from parabolt.tables.checks.findings import FindingGroup, where_not
 from parabolt.tables.reading.conversion import convert, is_convertible
+from parabolt.tables.reading.status import STATUS_WORDS, run_status
 from parabolt.tables.schema import known_context, table_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from parabolt.instances.specs import Instance
-    from parabolt.outcome import BoolArray, FloatArray, IntArray
+    from parabolt.outcome import BoolArray, CodeArray, FloatArray, IntArray
     from parabolt.space.configuration import Configuration
     from parabolt.space.configurations import Configurations
     from parabolt.space.rules import Rule
@@ -129,6 +130,11 @@ class Validator:
         if self._codes:
             yield from self._repeats()
 
+    @property
+    def codes(self) -> IntArray:
+        """Codes (n,) of the valid configurations seen so far."""
+        return np.concatenate([np.zeros(0, dtype=np.int64), *self._codes])
+
     def _of_rows(self, data: pa.Table, rows: IntArray) -> Iterator[FindingGroup]:
         if self._has_knobs:
             yield from self._of_configurations(data, rows)
@@ -168,7 +174,7 @@ class Validator:
             self._throughput.append(data.column("throughput_mean").to_numpy()[is_valid])
 
     def _repeats(self) -> Iterator[FindingGroup]:
-        codes, rows = np.concatenate(self._codes), np.concatenate(self._rows)
+        codes, rows = self.codes, np.concatenate(self._rows)
         order = np.argsort(codes, kind="stable")
         is_repeat = np.diff(codes[order]) == 0
         if not is_repeat.any():
@@ -193,7 +199,16 @@ class Validator:
 
 
 def _of_outputs(data: pa.Table, instance: Instance, usable: set[str]) -> Iterator[FindingGroup]:
-    feasible = np.asarray(data.column("ran_successfully").to_numpy(), dtype=np.bool_)
+    status = run_status(data)
+    feasible = np.equal(status, OK)
+    if "status" in usable:
+        words = data.column("status").to_pylist()
+        pairs = zip(words, status, strict=True)
+        known = np.array([STATUS_WORDS.get(word) == code for word, code in pairs], dtype=np.bool_)
+        yield from where_not(
+            known, data.column("status"), rule="status", column="status",
+            expected=lambda i: "ok, as the run finished" if feasible[i] else "oom or failed",
+        )  # fmt: skip
     throughput = data.column("throughput_mean").to_numpy()
     peak = data.column("peak_mem").to_numpy()
     for name, values in (("throughput_mean", throughput), ("peak_mem", peak)):
@@ -205,9 +220,12 @@ def _of_outputs(data: pa.Table, instance: Instance, usable: set[str]) -> Iterato
         feasible | np.isnan(throughput), throughput,
         rule="unmeasured", column="throughput_mean", expected="NaN where the run failed",
     )  # fmt: skip
+    failed = np.equal(status, FAILED)
     yield from where_not(
-        feasible | np.isposinf(peak), peak,
-        rule="unmeasured", column="peak_mem", expected="inf where the run failed",
+        feasible | np.where(failed, np.isnan(peak), np.isposinf(peak)), peak,
+        rule="unmeasured", column="peak_mem",
+        expected=lambda i: "NaN where nobody knows why the run failed" if failed[i]
+        else "inf where the run ran out of memory",
     )  # fmt: skip
     unit, capacity = instance.peak_mem_column.unit, instance.peak_mem_column.capacity
     yield from where_not(
@@ -217,26 +235,31 @@ def _of_outputs(data: pa.Table, instance: Instance, usable: set[str]) -> Iterato
     )  # fmt: skip
     if "peak_mem_normalised" in usable:
         margin = data.column("peak_mem_normalised").to_numpy()
-        yield from _of_margins(margin, feasible, peak, capacity)
+        yield from _of_margins(margin, status, peak, capacity)
 
 
 def _of_margins(
-    margin: FloatArray, feasible: BoolArray, peak: FloatArray, capacity: float
+    margin: FloatArray, status: CodeArray, peak: FloatArray, capacity: float
 ) -> Iterator[FindingGroup]:
+    feasible = np.equal(status, OK)
     with np.errstate(invalid="ignore"):
-        expected = np.where(feasible, peak / capacity - 1.0, OOM_MARGIN)
+        expected = np.where(np.equal(status, OOM), OOM_MARGIN, peak / capacity - 1.0)
+    agrees = np.abs(margin - expected) <= MARGIN_TOLERANCE
+    agrees[np.equal(status, FAILED)] = np.isnan(margin[np.equal(status, FAILED)])
     # A peak that is wrong on its own is reported as such.
     passed_over = feasible & ~(np.isfinite(peak) & (peak > 0) & (peak < capacity))
 
     def words(i: int) -> str:
-        if not feasible[i]:
-            return f"{OOM_MARGIN} where the run failed"
+        if status[i] == OOM:
+            return f"{OOM_MARGIN} where the run ran out of memory"
+        if status[i] == FAILED:
+            return "NaN where nobody knows why the run failed"
         text = f"{expected[i]:.8g} (peak_mem / {capacity:g} - 1)"
         unit = memory_unit((margin[i] + 1.0) * capacity, peak[i], tolerance=_UNIT_TOLERANCE)
         return f"{text}, which peak_mem in {unit} would give" if unit else text
 
     yield from where_not(
-        passed_over | (np.abs(margin - expected) <= MARGIN_TOLERANCE), margin,
+        passed_over | agrees, margin,
         rule="margin", column="peak_mem_normalised", expected=words,
     )  # fmt: skip
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from parabolt.tables.checks.consistency import check_consistency
+from parabolt.tables.checks.coverage import Coverage
 from parabolt.tables.checks.findings import FindingGroup, Findings
 from parabolt.tables.checks.validation import Validator
 from parabolt.tables.publishing.card import card_columns, size_category
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from parabolt.instances.specs import Instance
+    from parabolt.outcome import IntArray
     from parabolt.tables.publishing.card import Card
     from parabolt.tables.reading.conversion import Block
     from parabolt.tables.reading.reader import RawTable
@@ -32,6 +35,7 @@ class Verification:
         columns: Names of the columns.
         findings: Everything that is wrong.
         has_card: Whether there was a card to compare with.
+        codes: Codes (n,) int64 of the valid configurations among the rows.
     """
 
     instance: Instance
@@ -39,6 +43,12 @@ class Verification:
     columns: tuple[str, ...]
     findings: Findings
     has_card: bool
+    codes: IntArray
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """Which of the valid configurations have a row."""
+        return Coverage.of(self.instance, self.codes)
 
     @property
     def extra_columns(self) -> list[str]:
@@ -81,7 +91,9 @@ def verify(
     columns = tuple(raw.schema.names)
     if card:
         groups += check_card(card, facts, columns, instance)
-    return Verification(instance, facts, columns, Findings(groups), card is not None)
+        groups += check_coverage(card, instance, validator.codes)
+    findings = Findings(groups)
+    return Verification(instance, facts, columns, findings, card is not None, validator.codes)
 
 
 def check_card(
@@ -116,8 +128,16 @@ def check_card(
     for name in sorted(listed ^ held):
         of_table, of_card = ("a column" if name in names else "none" for names in (held, listed))
         yield _stated("columns", name, of_table, of_card)
-    if card.threshold_separates and facts.n_failed:
+    if card.threshold_separates and facts.n_infeasible:
         yield _stated("threshold", "peak_mem", "no memory threshold", "a memory threshold")
+
+
+def check_coverage(card: Card, instance: Instance, codes: IntArray) -> Iterator[FindingGroup]:
+    """Whether a card that states the number of valid configurations states the right one."""
+    if card.n_valid is not None:
+        coverage = Coverage.of(instance, codes)
+        if card.n_valid != coverage.n_valid:
+            yield _stated("coverage", "", coverage.n_valid, card.n_valid)
 
 
 def _stated(rule: str, column: str, of_table: Any, of_card: Any) -> FindingGroup:

@@ -11,7 +11,8 @@ from parabolt.errors import LockedError, OptionError, StoreError
 from parabolt.files import unfinished
 from parabolt.lock import Lock
 from parabolt.tables.checks.verification import verify
-from parabolt.tables.publishing.card import Publication, render_card
+from parabolt.tables.publishing.card_text import Publication, render_card
+from parabolt.tables.publishing.provenance import Provenance
 from parabolt.tables.reading.reader import VERSION_KEY, open_table
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def build(
     version: str,
     title: str,
     license: str,  # noqa: A002 - the card's word
+    provenance: Provenance | None = None,
 ) -> Verification:
     """Validates a raw export and writes `data.parquet`, `README.md` and `instance.toml`.
 
@@ -49,6 +51,7 @@ def build(
         version: Version of the data, as its publisher states it.
         title: Title of the card.
         license: Identifier of the licence.
+        provenance: How the rows were measured; by default what stands beside the export.
 
     Returns:
         What was checked; if it has findings, nothing was written.
@@ -57,9 +60,10 @@ def build(
         LockedError: If another process is building there.
         OptionError: If the directory holds a table already.
         StoreError: If it can't be written.
-        TableError: If the export can't be read, or no run of it finished.
+        TableError: If the export, or what stands beside it, can't be read.
     """
     raw = open_table(sweep)
+    provenance = provenance or Provenance.load(sweep)
     target = folder / DATA_FILE
     with _only_builder(folder):
         if target.exists():
@@ -76,8 +80,14 @@ def build(
                 for file in (data, card, about):
                     file.unlink()
                 return verification
-            publication = Publication(title, license, sweep.name)
-            text = render_card(verification.facts, instance, verification.columns, publication)
+            publication = Publication(title, license, sweep.name, provenance)
+            text = render_card(
+                verification.facts,
+                instance,
+                verification.columns,
+                verification.coverage,
+                publication,
+            )
             card.write_text(text, encoding="utf-8")
             about.write_text(instance_text, encoding="utf-8")
     return verification

@@ -1,4 +1,4 @@
-"""The data-set card: written from a table's facts, and read back, also from other publishers.
+"""The data-set card, read: from ours and from other publishers, however its prose is worded.
 
 The sections and figures are those of the BoLT cards (Hub data sets `Glow-AI/pco32_tabular_data` and
 `Glow-AI/pco64_tabular_data`, tag v0.1.0).
@@ -6,39 +6,22 @@ The sections and figures are those of the BoLT cards (Hub data sets `Glow-AI/pco
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from parabolt.errors import TableError
-from parabolt.tables.schema import context_values, shape_columns, table_columns
+from parabolt.tables.publishing.markdown import uncell, unescaped
+from parabolt.tables.schema import shape_columns, table_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from parabolt.instances.specs import Instance
-    from parabolt.tables.publishing.facts import TableFacts
 
-_TAGS = ("bayesian-optimization", "benchmark", "parallelism-configuration", "tabular")
 _SIZES = ("K", "M", "B", "T")
-#: In the order in which they are replaced.
-_ESCAPES = {"\\": "\\\\", "|": "\\|", "\n": "\\n", "\r": "\\r"}
-
-
-@dataclass(frozen=True)
-class Publication:
-    """What a card says that no table knows.
-
-    Attributes:
-        title: Title on the Hub.
-        license: Identifier of the licence, as the Hub spells it.
-        source: Name of the raw export.
-    """
-
-    title: str
-    license: str
-    source: str
 
 
 @dataclass(frozen=True)
@@ -54,8 +37,11 @@ class Card:
         n_gpus: GPUs.
         n_hosts: Hosts.
         n_rows: Rows.
+        n_valid: Valid configurations of the instance; None where it says that all candidates are
+            there, or nothing.
         n_feasible: Rows whose run finished.
-        largest_peak_mem: Largest peak memory of a finished run, in the unit of the column.
+        largest_peak_mem: Largest peak memory of a finished run, in the unit of the column; empty,
+            as what is said of the best row, where no run finished.
         threshold_separates: Whether it says that a memory threshold separates finished runs from
             failed ones.
         context: Column to value of the instance context.
@@ -74,6 +60,7 @@ class Card:
     n_gpus: int
     n_hosts: int
     n_rows: int
+    n_valid: int | None
     n_feasible: int
     largest_peak_mem: str
     threshold_separates: bool
@@ -94,147 +81,6 @@ def size_category(n_rows: int) -> str:
     return f"{low}<n<{high}"
 
 
-def render_card(
-    facts: TableFacts, instance: Instance, columns: Sequence[str], publication: Publication
-) -> str:
-    """The card of a table as Markdown.
-
-    Args:
-        facts: The figures.
-        instance: The instance.
-        columns: Names of the table's columns.
-        publication: What the table doesn't know.
-
-    Raises:
-        TableError: If no run finished, so that there is nothing to publish a best row of.
-    """
-    if facts.n_feasible == 0:
-        raise TableError(f"{instance.name}: expected a run that finished, got none in the table")
-    sections = (
-        _front_matter(facts, publication),
-        f"# {instance.name}",
-        _description(facts, instance),
-        _meaning(facts, instance, columns),
-        _memory_threshold(facts, instance, columns),
-        _context(instance),
-        _columns(instance, columns),
-        _best(facts, instance),
-        "## Provenance\n\n"
-        f"`{publication.source}`, converted to Parquet with every value unchanged.",
-    )
-    return "\n\n".join(sections) + "\n"
-
-
-def _front_matter(facts: TableFacts, publication: Publication) -> str:
-    lines = [
-        "---",
-        f"license: {_scalar(publication.license)}",
-        f"pretty_name: {_scalar(publication.title)}",
-        "task_categories:",
-        "- other",
-        "tags:",
-        *(f"- {tag}" for tag in _TAGS),
-        "size_categories:",
-        f"- {size_category(facts.n_rows)}",
-        "---",
-    ]
-    return "\n".join(lines)
-
-
-def _scalar(text: str) -> str:
-    """A text as YAML: plain where that is safe, else as a JSON string, which YAML reads too."""
-    return text if re.fullmatch(r"[A-Za-z][\w ()./+-]*", text) else json.dumps(text)
-
-
-def _description(facts: TableFacts, instance: Instance) -> str:
-    cluster = instance.cluster
-    return (
-        "Throughput of distributed LLM training for each parallelism configuration, on\n"
-        f"{cluster.n_gpus} GPUs across {cluster.n_hosts} hosts.\n"
-        f"The problem `{instance.name}` searches this table: its {facts.n_rows}\n"
-        f"rows are all of the candidates.{_not_measured(facts)}"
-    )
-
-
-def _not_measured(facts: TableFacts) -> str:
-    if facts.n_not_measured == 0:
-        return ""
-    return (
-        f"\n\n**Not everything is measured**: throughput or peak memory of {facts.n_not_measured} "
-        "rows is\ninterpolated or simulated; the `source_*` columns say which."
-    )
-
-
-def _meaning(facts: TableFacts, instance: Instance, columns: Sequence[str]) -> str:
-    unit, capacity = instance.peak_mem_column.unit, instance.peak_mem_column.capacity
-    auxiliary = [f"`peak_mem` ({unit}, `inf` where the run failed)"]
-    if "peak_mem_normalised" in columns:
-        auxiliary.append(
-            f"`peak_mem_normalised`\n  (peak / {capacity:g} {unit} - 1: `< 0` if "
-            "and only if the run fits; a fixed pad\n  where it failed)"
-        )
-    if "overall_time" in columns:
-        auxiliary.append("`overall_time` (wall clock in seconds, `NaN` where\n  the run failed)")
-    return (
-        "- **Objective** `throughput_mean` in iterations/s, to maximise. `NaN` where the run ran\n"
-        "  out of memory: nothing was measured there, which is not the same as a low value.\n"
-        f"- **Constraint** `ran_successfully`. {facts.n_feasible} of {facts.n_rows}\n"
-        "  configurations run; the others exhaust GPU memory. Only a trial tells which, so one\n"
-        "  trial reveals objective and constraint together.\n"
-        f"- **Auxiliary** {', '.join(auxiliary)}."
-    )
-
-
-def _memory_threshold(facts: TableFacts, instance: Instance, columns: Sequence[str]) -> str:
-    """Whether a threshold on memory tells the classes apart.
-
-    A failed run reports no peak (the schema has `inf` there), so its need is not known and no
-    threshold can be read off the table; without failed runs there is nothing to separate.
-    """
-    reach = f"{facts.largest_peak_mem:.1f} {instance.peak_mem_column.unit}"
-    if facts.n_failed == 0:
-        return (
-            "`peak_mem` does **not** define the constraint: every run finished, and they reach\n"
-            f"{reach}. There are no failed runs, so no memory threshold is needed."
-        )
-    margin = "`peak_mem_normalised` does so by construction." if (
-        "peak_mem_normalised" in columns
-    ) else "`ran_successfully` does."  # fmt: skip
-    return (
-        "`peak_mem` does **not** define the constraint: finished runs reach\n"
-        f"{reach}, and what a failed run would have needed is not recorded, so no memory\n"
-        f"threshold separates the classes. {margin}"
-    )
-
-
-def _context(instance: Instance) -> str:
-    lines = [f"| `{name}` | {value} |" for name, value in context_values(instance).items()]
-    return "\n".join(
-        [
-            "## Instance context\n",
-            "The same in every row: what the instance is, not what is searched.\n",
-            "| field | value |",
-            "|---|---|",
-            *lines,
-        ]
-    )
-
-
-def _columns(instance: Instance, columns: Sequence[str]) -> str:
-    stated = card_columns(instance, columns)
-    return "\n".join(
-        [
-            "## Columns\n",
-            "The columns are those of the export, unchanged. Sizes halve and double, so they are",
-            "given as `log2_*` and their levels are evenly spaced. `zero_stage` is the raw",
-            "stage (0/2/3), searched as the ordinal 0/1/2.\n",
-            "| column | role | meaning |",
-            "|---|---|---|",
-            *(f"| `{_escape(name)}` | {role} | {meaning} |" for name, role, meaning in stated),
-        ]
-    )
-
-
 def card_columns(instance: Instance, columns: Sequence[str]) -> list[tuple[str, str, str]]:
     """Column, role and meaning of what a card lists: all but the constants of its context table.
 
@@ -250,15 +96,6 @@ def card_columns(instance: Instance, columns: Sequence[str]) -> list[tuple[str, 
     return stated + extra
 
 
-def _best(facts: TableFacts, instance: Instance) -> str:
-    settings = ", ".join(f"`{name}`={value}" for name, value in facts.best_settings)
-    return (
-        "## Best observed\n\n"
-        f"`throughput_mean` = {facts.best_throughput:.5f} at {settings}\n"
-        f"(peak memory {facts.best_peak_mem:.1f} {instance.peak_mem_column.unit})."
-    )
-
-
 def parse_card(text: str, *, origin: str) -> Card:
     """Reads a card, however its prose is worded or wrapped.
 
@@ -270,60 +107,74 @@ def parse_card(text: str, *, origin: str) -> Card:
         TableError: Naming the statement that is missing.
     """
     front, _, body = text.replace("\r\n", "\n").removeprefix("---\n").partition("\n---\n")
-    prose = " ".join(body.split())
+    about = _front_matter(front, origin)
     sections = {
         title.strip(): content
         for title, _, content in (part.partition("\n") for part in body.split("\n## ")[1:])
     }
 
-    def find(what: str, pattern: str, where: str = prose) -> re.Match[str]:
+    def find(what: str, pattern: str, where: str) -> re.Match[str]:
         match = re.search(pattern, where)
         if match is None:
             raise TableError(f"{origin}: expected a card that states {what}, got none")
         return match
 
-    cluster = find("GPUs and hosts", r"(\d+) GPUs across (\d+) hosts?")
-    counts = find("how many configurations run", r"(\d+) of (\d+) configurations run")
-    rows = find("the number of rows", r"\b(\d+) rows are")
-    best = find("the best row", r"`throughput_mean` = ([\d.]+) at (.*?)\(peak memory ([\d.]+) Gi?B")
+    name = find("a name", r"(?m)^# +(.+?) *$", "\n" + body)
+    prose = " ".join(("\n" + body)[name.end() :].split())  # whatever the name says is no statement
+    cluster = find("GPUs and hosts", r"(\d+) GPUs across (\d+) hosts?", prose)
+    counts = find("how many configurations run", r"(\d+) of (\d+) configurations run", prose)
+    rows = find("the number of rows", r"\b(\d+) rows are\b(?: \d+ of (\d+) valid)?", prose)
     if rows[1] != counts[2]:
         raise TableError(f"{origin}: expected one number of rows, got {rows[1]} and {counts[2]}")
+    peak, best = "", None
+    if int(counts[1]):
+        peak = find("the largest peak memory", r"reach ([\d.]+) Gi?B", prose)[1]
+        pattern = r"`throughput_mean` = ([\d.]+) at (.*?)\(peak memory ([\d.]+) Gi?B"
+        best = find("the best row", pattern, prose)
     return Card(
-        license=find("a licence", r"(?m)^license: *(\S+)", front)[1],
-        pretty_name=find("a title", r"(?m)^pretty_name: *(.+?) *$", front)[1].strip('"'),
-        size_category=find("a size", r"size_categories:\s*- *(\S+)", front)[1],
-        tags=tuple(re.findall(r"- *(\S+)", find("tags", r"tags:\n((?:- .*\n)+)", front)[1])),
-        name=find("a name", r"(?m)^# +(\S+)", "\n" + body)[1],
+        license=_stated(about, "license", "a licence", origin)[0],
+        pretty_name=_stated(about, "pretty_name", "a title", origin)[0],
+        size_category=_stated(about, "size_categories", "a size", origin)[0],
+        tags=_stated(about, "tags", "tags", origin),
+        name=unescaped(name[1]),
         n_gpus=int(cluster[1]),
         n_hosts=int(cluster[2]),
         n_rows=int(counts[2]),
+        n_valid=None if rows[2] is None else int(rows[2]),
         n_feasible=int(counts[1]),
-        largest_peak_mem=find("the largest peak memory", r"reach ([\d.]+) Gi?B")[1],
+        largest_peak_mem=peak,
         threshold_separates="no memory threshold" not in prose,
         context=dict(_cells(sections.get("Instance context", ""), 2)),
         columns=tuple(_cells(sections.get("Columns", ""), 3)),
-        best_throughput=best[1],
-        best_settings=dict(re.findall(r"`(\w+)`=([\w-]+)", best[2])),
-        best_peak_mem=best[3],
-        source=find("a source", r"`([^`]+)`", sections.get("Provenance", ""))[1],
+        best_throughput=best[1] if best else "",
+        best_settings=dict(re.findall(r"`(\w+)`=([\w-]+)", best[2])) if best else {},
+        best_peak_mem=best[3] if best else "",
+        source=find("a source", r"(`+) ?(.+?) ?\1", sections.get("Provenance", ""))[2],
     )
+
+
+def _front_matter(text: str, origin: str) -> dict[str, Any]:
+    try:
+        # Every value as the text that stands there: a title "No" is not taken for a bool.
+        found = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes nothing but texts
+    except (yaml.YAMLError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise TableError(f"{origin}: expected YAML at the top of the card: {reason}") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _stated(about: dict[str, Any], key: str, what: str, origin: str) -> tuple[str, ...]:
+    """The texts that the front matter gives for a key, at least one."""
+    value = about.get(key)
+    texts = value if isinstance(value, list) else [value]
+    if not texts or not all(isinstance(text, str) and text for text in texts):
+        raise TableError(f"{origin}: expected a card that states {what}, got {value!r}")
+    return tuple(texts)
 
 
 def _cells(section: str, n: int) -> list[Any]:
     """The rows of a section's table as tuples of n texts, without header."""
     rows = re.findall(r"(?m)^\|(.*)\|\s*$", section)
     cells = [tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", row)) for row in rows]
-    names = [_unescape(row[0].removeprefix("`").removesuffix("`")) for row in cells]
+    names = [uncell(row[0].removeprefix("`").removesuffix("`")) for row in cells]
     return [(name, *row[1:]) for name, row in zip(names, cells, strict=True) if len(row) == n][2:]
-
-
-def _escape(name: str) -> str:
-    """A name as a cell of a Markdown table: any text but line breaks and bare pipes."""
-    for character, escaped in _ESCAPES.items():
-        name = name.replace(character, escaped)
-    return name
-
-
-def _unescape(cell: str) -> str:
-    originals = {escaped: character for character, escaped in _ESCAPES.items()}
-    return re.sub(r"\\.", lambda match: originals.get(match[0], match[0]), cell)

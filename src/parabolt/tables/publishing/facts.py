@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parabolt.outcome import FAILED, OK
+from parabolt.tables.reading.status import run_status
 from parabolt.tables.schema import NOT_MEASURED, PROVENANCE
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ class TableFacts:
     Attributes:
         n_rows: Rows.
         n_feasible: Rows whose run finished.
+        n_failed: Rows whose run did not finish, for memory or a crash: it isn't recorded which.
         largest_peak_mem: Largest peak memory of a finished run, in the unit of the column; NaN
             where none finished.
         best_row: Row of the largest throughput, the first of several; -1 where none finished.
@@ -35,6 +38,7 @@ class TableFacts:
 
     n_rows: int = 0
     n_feasible: int = 0
+    n_failed: int = 0
     largest_peak_mem: float = float("nan")
     best_row: int = -1
     best_throughput: float = float("nan")
@@ -43,9 +47,14 @@ class TableFacts:
     n_not_measured: int = 0
 
     @property
-    def n_failed(self) -> int:
-        """Rows whose run ran out of memory."""
+    def n_infeasible(self) -> int:
+        """Rows whose run did not finish."""
         return self.n_rows - self.n_feasible
+
+    @property
+    def n_oom(self) -> int:
+        """Rows whose run ran out of memory."""
+        return self.n_infeasible - self.n_failed
 
     @classmethod
     def of(cls, block: Block, instance: Instance) -> TableFacts:
@@ -54,19 +63,20 @@ class TableFacts:
         needed = {"ran_successfully", "throughput_mean", "peak_mem"}
         if not needed <= set(data.column_names) or data.num_rows == 0:
             return cls(n_rows=data.num_rows)
-        ran = data.column("ran_successfully")
-        feasible = pc.fill_null(ran, fill_value=False).to_numpy()
+        status = run_status(data)
+        feasible, n_failed = np.equal(status, OK), int(np.equal(status, FAILED).sum())
         throughput, peak = (
             np.where(feasible & block.is_sound, data.column(name).to_numpy(), np.nan)
             for name in ("throughput_mean", "peak_mem")
         )
         if np.isnan(throughput).all() or np.isnan(peak).all():
-            return cls(n_rows=len(feasible), n_feasible=int(feasible.sum()))
+            return cls(len(feasible), int(feasible.sum()), n_failed)
         best = int(np.nanargmax(throughput))
         names = [a.column for a in instance.encoding.axes if a.column in data.column_names]
         return cls(
             n_rows=len(feasible),
             n_feasible=int(feasible.sum()),
+            n_failed=n_failed,
             largest_peak_mem=float(np.nanmax(peak)),
             best_row=int(block.rows[best]),
             best_throughput=float(throughput[best]),
@@ -81,6 +91,7 @@ class TableFacts:
         return TableFacts(
             n_rows=self.n_rows + later.n_rows,
             n_feasible=self.n_feasible + later.n_feasible,
+            n_failed=self.n_failed + later.n_failed,
             largest_peak_mem=float(np.fmax(self.largest_peak_mem, later.largest_peak_mem)),
             best_row=best.best_row,
             best_throughput=best.best_throughput,
