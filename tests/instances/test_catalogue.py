@@ -117,3 +117,14 @@ def test_experts_are_a_table_of_the_model():
 def test_what_the_cost_model_does_not_describe_it_refuses():
     with pytest.raises(InstanceError, match="experts: the cost model does not describe them yet"):
         CostModel(parse_instance(MOE, origin="x"))
+
+
+def test_a_file_that_changed_is_read_again(tmp_path):
+    path = tmp_path / "mine.toml"
+    text = instance_text("pco64")
+    path.write_text(text)
+    first = load_instance(str(path))
+    assert load_instance(str(path)) is first
+    path.write_text(text.replace("n_layers = 64", "n_layers = 128"))
+    assert load_instance(str(path)).model.n_layers == 128
+    assert load_instance("pco64") is load_instance("pco64")

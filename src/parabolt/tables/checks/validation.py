@@ -224,7 +224,7 @@ def _of_outputs(data: pa.Table, instance: Instance, usable: set[str]) -> Iterato
     yield from where_not(
         feasible | np.where(failed, np.isnan(peak), np.isposinf(peak)), peak,
         rule="unmeasured", column="peak_mem",
-        expected=lambda i: "NaN where nobody knows why the run failed" if failed[i]
+        expected=lambda i: "NaN where status is failed" if failed[i]
         else "inf where the run ran out of memory",
     )  # fmt: skip
     unit, capacity = instance.peak_mem_column.unit, instance.peak_mem_column.capacity
@@ -253,7 +253,7 @@ def _of_margins(
         if status[i] == OOM:
             return f"{OOM_MARGIN} where the run ran out of memory"
         if status[i] == FAILED:
-            return "NaN where nobody knows why the run failed"
+            return "NaN where status is failed"
         text = f"{expected[i]:.8g} (peak_mem / {capacity:g} - 1)"
         unit = memory_unit((margin[i] + 1.0) * capacity, peak[i], tolerance=_UNIT_TOLERANCE)
         return f"{text}, which peak_mem in {unit} would give" if unit else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -147,5 +148,7 @@ def _stated(rule: str, column: str, of_table: Any, of_card: Any) -> FindingGroup
 
 
 def _as(stated: str, value: float) -> str:
-    """A figure with as many decimals as the card gives."""
+    """A figure with as many decimals as the card gives; nothing where there is no figure."""
+    if math.isnan(value):
+        return ""
     return f"{value:.{len(stated.partition('.')[2])}f}"

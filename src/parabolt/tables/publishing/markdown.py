@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 
 #: What Markdown or HTML would take for its own in a line of text.
@@ -21,8 +20,7 @@ def escaped(text: str) -> str:
 
 def unescaped(text: str) -> str:
     """The inverse of `escaped`."""
-    parts = re.split(r"(\\.)", text)
-    return "".join(part[1] if part[:1] == "\\" else html.unescape(part) for part in parts)
+    return re.sub(r"\\(.)|&#(\d+);", lambda m: m[1] or chr(int(m[2])), text)
 
 
 def code(text: str) -> str:
