@@ -5,7 +5,12 @@ import pytest
 
 from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import InstanceError, UnknownNameError
-from parabolt.instances.catalogue import instance_names, load_instance, parse_instance
+from parabolt.instances.catalogue import (
+    instance_names,
+    instance_text,
+    load_instance,
+    parse_instance,
+)
 from parabolt.instances.model_shape import Experts, ModelShape
 from parabolt.instances.specs import Cluster, Workload
 
