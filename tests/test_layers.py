@@ -16,7 +16,7 @@ LAYERS = (
     ("outcome", "lock", "files"),
     ("space",),
     ("instances",),
-    ("tables", "costmodel", "frameworks", "trainer"),
+    ("tables", "costmodel", "frameworks", "journal", "trainer"),
     ("problems", "optimizers", "planner"),
     ("experiments", "trials", "testing"),
     ("analysis",),

@@ -9,10 +9,10 @@ import parabolt
 from parabolt.frameworks.measurements import Measurements
 from parabolt.instances.catalogue import load_instance, parse_instance
 from parabolt.instances.hardware import load_gpu
+from parabolt.journal.history import TrialHistory
 from parabolt.outcome import GIB, GIB_PER_GB
 from parabolt.tables.publishing.build import build
 from parabolt.trials.measurements import ReportReader
-from parabolt.trials.records import TrialHistory
 from parabolt.trials.spec.file import parse_spec
 from parabolt.trials.sweep import EXPORT, sweep
 

@@ -15,10 +15,10 @@ from rich.console import Console
 
 from parabolt.cli.interrupts import interrupted_by_signals
 from parabolt.cli.trial_view import watching
+from parabolt.journal.history import Trial, TrialHistory
 from parabolt.outcome import Outcome
 from parabolt.space.configuration import Configuration
 from parabolt.trials.launchers.local import _marked_processes
-from parabolt.trials.records import Trial, TrialHistory
 from parabolt.trials.session import SessionState
 from parabolt.trials.spec.file import load_spec, parse_spec
 

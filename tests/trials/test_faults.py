@@ -3,13 +3,12 @@
 import pytest
 
 from parabolt.errors import LaunchError
+from parabolt.journal.file import JOURNAL, read_journal
+from parabolt.journal.history import TrialHistory
 from parabolt.outcome import Status
 from parabolt.space.configuration import Configuration
 from parabolt.trials.attempt import AttemptRunner
-from parabolt.trials.journal import read_journal
 from parabolt.trials.launchers.local import LocalLauncher
-from parabolt.trials.records import TrialHistory
-from parabolt.trials.session import JOURNAL
 from parabolt.trials.sweep import sweep
 from parabolt.trials.tune import tune
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from parabolt.journal.history import Trial
 from parabolt.outcome import Outcome, Status
 from parabolt.space.configuration import Configuration
 from parabolt.trials.giving_up import GivingUp
-from parabolt.trials.records import Trial
 
 
 def reasons(*endings):

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from parabolt.errors import JournalError, LockedError
-from parabolt.trials.journal import Journal, read_journal
+from parabolt.journal.file import Journal, read_journal
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ import pytest
 from parabolt.errors import SpecError
 from parabolt.space.configuration import Configuration
 from parabolt.trials.spec.file import load_spec, parse_spec
+from parabolt.trials.spec.identity import changed_keys, identity
 from parabolt.trials.spec.template import Template, field_values
 
 SPEC = """
@@ -115,22 +116,38 @@ def test_field_values(make_spec):
     assert Configuration.parse(values["configuration"]).zero == 2
 
 
-def test_identity_changes_with_what_matters(tmp_path):
-    def identity(text):
-        return parse_spec(text, origin="x", folder=tmp_path).identity()
+@pytest.mark.parametrize(
+    ("old", "new", "keys"),
+    [
+        ("trials = 20", "trials = 30", []),
+        ("gpus = [2, 3]", "gpus = [0]", []),
+        ("time_limit_s = 600", "time_limit_s = 900", []),
+        ("retries = 2", "retries = 0", []),
+        ('NCCL_DEBUG = "INFO"', 'NCCL_DEBUG = "WARN"\nWANDB_MODE = "offline"', []),
+        ('NCCL_DEBUG = "INFO"', 'NCCL_ALGO = "Ring"', ["environment.NCCL_ALGO"]),
+        ('STEPS = "{steps}"', 'STEPS = "9"', ["environment.STEPS"]),
+        ('STEPS = "{steps}"', "", ["environment.STEPS"]),
+        ("--mem", "--memory", ["command"]),
+        ("seed = 3", "seed = 4", ["optimizer.seed"]),
+        ("n_initial = 6", "n_initial = 7", ["optimizer.n_initial"]),
+        ("n_initial = 6", "repeats = 'allow'", ["optimizer.repeats", "optimizer.n_initial"]),
+        ("timed_steps = 5", "timed_steps = 6", ["trial.timed_steps"]),
+        ("warmup_steps = 2", "warmup_steps = 1", ["trial.warmup_steps"]),
+        ("memory_gib = 70.5", "memory_gib = 70", ["trial.memory_gib"]),
+        ("threshold = 0.1", "threshold = 0.2", ["early_termination.threshold"]),
+        ("threshold = 0.1", "threshold = 0.1\nmin_steps = 5", []),
+        ("pco16", "pco32", ["instance"]),
+    ],
+)
+def test_the_keys_that_make_another_search(tmp_path, old, new, keys):
+    assert old in SPEC
 
-    same = identity(SPEC)
-    assert identity(SPEC.replace("trials = 20", "trials = 30")) == same
-    for old, new, part in (
-        ("--mem", "--memory", "command"),
-        ("seed = 3", "seed = 4", "optimizer"),
-        ("timed_steps = 5", "timed_steps = 6", "trial"),
-        ('"INFO"', '"WARN"', "environment"),
-        ("threshold = 0.1", "threshold = 0.2", "early_termination"),
-        ("pco16", "pco16", None),
-    ):
-        changed = identity(SPEC.replace(old, new))
-        assert [name for name in same if same[name] != changed[name]] == ([part] if part else [])
+    def parts(text):
+        return parse_spec(text, origin="x", folder=tmp_path).parts
+
+    begun = identity(parts(SPEC))
+    assert changed_keys(begun, parts(SPEC)) == []
+    assert changed_keys(begun, parts(SPEC.replace(old, new))) == keys
 
 
 MEGATRON = """

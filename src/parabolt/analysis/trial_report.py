@@ -6,18 +6,17 @@ import html
 import json
 import shlex
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from parabolt.errors import OptionError
-from parabolt.trials.journal import read_journal
-from parabolt.trials.records import TrialHistory
-from parabolt.trials.session import JOURNAL
+from parabolt.journal.file import JOURNAL, read_journal
+from parabolt.journal.history import TrialHistory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from parabolt.trials.records import Trial
+    from parabolt.journal.history import Trial
 
 _HEADINGS = (
     "trial", "configuration", "status", "iterations/s", "best so far", "peak memory, GiB",
@@ -68,9 +67,9 @@ def write_trial_report(folder: Path, out: Path) -> Path:
     """
     history = TrialHistory.of(read_journal(folder / JOURNAL))
     about = history.about
-    verb = "Search" if about.get("purpose") == "tune" else "Sweep"
+    verb = "Search" if about.purpose == "tune" else "Sweep"
     page = _PAGE.substitute(
-        title=html.escape(f"{verb} on {about.get('instance', 'an unknown instance')}"),
+        title=html.escape(f"{verb} on {about.instance}"),
         summary=_summary(history, folder),
         headings="".join(f"<th>{html.escape(heading)}</th>" for heading in _HEADINGS),
         rows="\n".join(_rows(history)),
@@ -85,35 +84,44 @@ def write_trial_report(folder: Path, out: Path) -> Path:
 
 
 def _summary(history: TrialHistory, folder: Path) -> str:
-    about, best = history.about, history.incumbent
-    hours = history.wall_time_s * about.get("n_gpus", 1) / 3600.0
-    saved = history.saved_s * about.get("n_gpus", 1) / 3600.0
+    about, best = history.about, history.best
+    hours = history.wall_time_s * about.n_gpus / 3600.0
+    saved = history.saved_s * about.n_gpus / 3600.0
     spent = (
         f"<p>{len(history.told)} trials, {hours:.3f} GPU-hours spent, about {saved:.3f} saved by "
         "early termination (an estimate).</p>"
     )
     if best is None:
         return f"<p>No configuration finished.</p>{spent}"
-    memory = f"{best.outcome.peak_memory_gib:.4g} of {about.get('memory_gib', 0):g} GiB"
-    command = folder / best.folder / "command.json"
-    launched = ""
-    if command.exists():
-        words: list[Any] = json.loads(command.read_text(encoding="utf-8"))
-        launched = f"<p>It was launched by</p><pre>{html.escape(shlex.join(map(str, words)))}</pre>"
+    capacity = "" if about.memory_gib is None else f" of {about.memory_gib:g}"
+    memory = f"{best.peak_memory_gib:.4g}{capacity} GiB"
+    numbers = ", ".join(str(trial.number) for trial in best.trials)
+    plural = "s" * (len(best.trials) > 1)
     return (
         f"<p><strong>{html.escape(str(best.configuration))}</strong>: "
-        f"{best.outcome.throughput:.5g} iterations/s, {memory}, measured in trial {best.number}."
-        f"</p>{launched}{spent}"
+        f"{best.throughput:.5g} iterations/s, {memory}, measured in trial{plural} {numbers}."
+        f"</p>{_launched(folder / best.trials[-1].folder)}{spent}"
     )
 
 
+def _launched(folder: Path) -> str:
+    """The command of a trial, where its file is there and whole."""
+    try:
+        words = json.loads((folder / "command.json").read_text(encoding="utf-8"))
+        line = shlex.join(map(str, words))
+    except (OSError, ValueError, TypeError):
+        return ""
+    return f"<p>It was launched by</p><pre>{html.escape(line)}</pre>"
+
+
 def _rows(history: TrialHistory) -> Iterator[str]:
-    best = float("-inf")
+    best, leader = float("-inf"), history.best
+    best_trials = () if leader is None else leader.trials
     for trial in history.told:
         if trial.outcome.is_feasible:
             best = max(best, trial.outcome.throughput)
         cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(trial, best))
-        kind = ' class="best"' if trial is history.incumbent else ""
+        kind = ' class="best"' if trial in best_trials else ""
         yield f"<tr{kind}>{cells}</tr>"
 
 

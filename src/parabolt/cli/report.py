@@ -9,7 +9,7 @@ import typer
 
 from parabolt.cli.output import Json, console, print_json
 from parabolt.experiments.results import read_results
-from parabolt.trials.session import JOURNAL
+from parabolt.journal.file import JOURNAL
 
 
 def report(

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from parabolt.journal.history import Trial, TrialHistory
     from parabolt.trials.launchers.launcher import Launch
-    from parabolt.trials.records import Trial, TrialHistory
     from parabolt.trials.spec.spec import Spec
 
 #: Folder below the session's, for the files of a run that is started by the printed command.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from parabolt.trials.records import Trial, TrialHistory
+    from parabolt.journal.history import Trial, TrialHistory
     from parabolt.trials.session import SessionState
     from parabolt.trials.spec.spec import Spec
 

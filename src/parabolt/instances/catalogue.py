@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -75,6 +75,19 @@ def parse_instance(text: str, *, origin: str) -> Instance:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InstanceError(f"{origin}: expected TOML, got {error}") from error
+    return instance_from_document(document, origin=origin)
+
+
+def instance_from_document(document: Any, *, origin: str) -> Instance:
+    """The instance that a document of plain values describes, such as a TOML or JSON file holds.
+
+    Args:
+        document: The keys of `parse_instance`.
+        origin: Where it comes from, for error messages.
+
+    Raises:
+        InstanceError: Naming the section and key at fault.
+    """
     optional = {"max_virtual_stages", "peak_mem"}
     _expect_keys(origin, document, {"name", "knobs", *_SECTIONS}, optional)
     try:
@@ -91,6 +104,35 @@ def parse_instance(text: str, *, origin: str) -> Instance:
         )
     except InstanceError as error:
         raise InstanceError(f"{origin}: {error}") from error
+
+
+def instance_document(instance: Instance) -> dict[str, Any]:
+    """The document of an instance; the inverse of `instance_from_document`.
+
+    Fields that have their defaults are left out, so that a later version reads it with its own.
+    """
+    document: dict[str, Any] = stated_fields(instance)
+    levels = document.pop("levels")
+    neutral = {name: knob.neutral for name, knob in KNOBS.items()}
+    document["knobs"] = {
+        name: [KNOBS[name].plain(value) for value in values]
+        for name, values in levels
+        if values != (neutral[name],)
+    }
+    return document
+
+
+def stated_fields(value: Any) -> Any:
+    """The fields of a data class that differ from their defaults, as plain values."""
+    if isinstance(value, type) or not is_dataclass(value):
+        return value
+    found = {}
+    for field in fields(value):
+        own = getattr(value, field.name)
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if own != default:
+            found[field.name] = stated_fields(own)
+    return found
 
 
 def _folder() -> Traversable:

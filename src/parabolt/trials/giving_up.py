@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from parabolt.outcome import Status
 
 if TYPE_CHECKING:
-    from parabolt.trials.records import Trial
+    from parabolt.journal.history import Trial
 
 #: So many trials in a row end a session: crashes of different configurations, rejections for one
 #: and the same reason, and trials that lost their place each time they were run.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -54,6 +54,16 @@ class Statistics:
     def peak_memory_gib(self) -> float:
         """Largest peak memory over the GPUs; NaN where none was reported."""
         return max(self.peak_memory_per_gpu_gib, default=math.nan)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, which has no NaN (here null)."""
+        spread = self.throughput_std
+        return {
+            "throughput": self.throughput,
+            "throughput_std": None if math.isnan(spread) else spread,
+            "step_times_s": list(self.step_times_s),
+            "peak_memory_per_gpu_gib": list(self.peak_memory_per_gpu_gib),
+        }
 
     @classmethod
     def of(cls, measurements: Measurements, *, n_warmup: int, n_timed: int) -> Statistics:

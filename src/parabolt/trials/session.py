@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from parabolt.errors import JournalError, LaunchError
+from parabolt.instances.catalogue import instance_document
+from parabolt.journal import records
+from parabolt.journal.about import About
+from parabolt.journal.file import JOURNAL, Journal
+from parabolt.journal.history import TrialHistory
 from parabolt.outcome import Status
-from parabolt.trials import records
 from parabolt.trials.attempt import AttemptRunner
 from parabolt.trials.giving_up import GivingUp
-from parabolt.trials.journal import Journal
 from parabolt.trials.launchers.local import LocalLauncher
 from parabolt.trials.launchers.slurm import SlurmLauncher
-from parabolt.trials.records import TrialHistory
+from parabolt.trials.spec.identity import changed_keys, identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from parabolt.journal.file import Record
+    from parabolt.journal.history import Trial
     from parabolt.space.configuration import Configuration
-    from parabolt.trials.journal import Record
     from parabolt.trials.launchers.launcher import Launcher
-    from parabolt.trials.records import Trial
     from parabolt.trials.spec.spec import Spec
 
 #: So often a trial is run again that hardware, network or the scheduler ended.
 _MAX_LOST_PLACES = 5
-
-#: Name of the journal in a session's folder.
-JOURNAL = "journal.jsonl"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Session:
         self._journal = Journal(self.folder / JOURNAL)
         try:
             self.history = TrialHistory.of(self._journal.records)
-            self._check_identity({"purpose": (purpose,), **spec.identity()})
+            self._check_identity({"purpose": purpose, **spec.parts})
         except BaseException:
             self._journal.close()
             raise
@@ -121,9 +121,10 @@ class Session:
         """Tells the observer that something happened, such as that a trial ended."""
         self._tell(message=message, ended=ended)
 
-    def ask(self, configuration: Configuration) -> Trial:
-        """Begins a trial."""
-        self._record(records.asked(len(self.history.trials), configuration))
+    def ask(self, configuration: Configuration, *, repeats: int | None = None) -> Trial:
+        """Begins a trial; `repeats` is the trial that it runs again to confirm it, if any."""
+        number = len(self.history.trials)
+        self._record(records.asked(number, configuration, repeats=repeats))
         return self.history.trials[-1]
 
     def run(
@@ -152,9 +153,18 @@ class Session:
             name = f"trials/{trial.number:04d}/attempt-{trial.n_launched + 1}"
             self._record(records.launched(trial.number, name))
             attempt = self._runner.run(trial.configuration, self._new_folder(name), stops=stops)
-            status = attempt.verdict.status
+            status, statistics = attempt.verdict.status, attempt.statistics
             is_final = not self._runs_again(trial, status)
-            self._record(records.ended(trial.number, attempt, is_final=is_final))
+            self._record(
+                records.ended(
+                    trial.number,
+                    attempt.outcome,
+                    reason=attempt.verdict.reason,
+                    saved_s=attempt.saved_s,
+                    statistics=None if statistics is None else statistics.as_dict(),
+                    is_final=is_final,
+                )
+            )
             if is_final:
                 break
             self.say(f"trial {trial.number} {status}, and is run again: {attempt.verdict.reason}")
@@ -186,23 +196,21 @@ class Session:
             )
         return folder
 
-    def _check_identity(self, identity: dict[str, tuple[str, ...]]) -> None:
-        found = self.history.identity
-        if found is None:
+    def _check_identity(self, parts: dict[str, Any]) -> None:
+        begun = self.history.identity
+        if begun is None:
             spec = self.spec
-            about = {
-                "purpose": identity["purpose"][0],
-                "instance": spec.instance.name,
-                "n_gpus": spec.instance.cluster.n_gpus,
-                "memory_gib": spec.memory_gib,
-                "optimizer": spec.optimizer.name,
-                "command": list(spec.command.arguments),
-            }
-            begun = {name: digests[0] for name, digests in identity.items()}
-            self._record(records.created(begun, about))
-            return
-        changed = [name for name in identity if found.get(name) not in identity[name]]
-        if changed:
+            about = About(
+                purpose=parts["purpose"],
+                instance=spec.instance.name,
+                n_gpus=spec.instance.cluster.n_gpus,
+                memory_gib=spec.memory_gib,
+                optimizer=spec.optimizer.name,
+                command=spec.command.arguments,
+                document=instance_document(spec.instance),
+            )
+            self._record(records.created(identity(parts), about))
+        elif changed := changed_keys(begun, parts):
             raise JournalError(
                 f"{self.folder / JOURNAL} was begun with another {', '.join(changed)}, and goes on "
                 "only with the same; try another directory"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from parabolt.instances.specs import Instance
-    from parabolt.trials.records import Trial, TrialHistory
+    from parabolt.journal.history import Trial, TrialHistory
     from parabolt.trials.spec.spec import Spec
 
 #: Name of the export in a sweep's folder.

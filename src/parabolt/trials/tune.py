@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from parabolt.instances.search_space import SearchSpace
+    from parabolt.journal.history import TrialHistory
     from parabolt.optimizers.optimizer import Optimizer
     from parabolt.outcome import FloatArray
     from parabolt.space.configuration import Configuration
-    from parabolt.trials.records import TrialHistory
     from parabolt.trials.spec.spec import Budget, Spec
 
 

@@ -1,22 +1,34 @@
-"""What must not change between a tune or sweep and its continuation, as digests of its parts.
+"""What must not change between a tune or sweep and its continuation, key by key.
 
-A digest is of what differs from the defaults, so that a field or a knob that a later version adds
-changes none. Version 0.1 digested every field; its journals go on, as `identity_0_1` still makes
-those digests.
+Each key of the spec has a digest of its own, so that a refusal can name it; a key with its default
+has none, so that a key that a later version adds changes nothing. What doesn't change a measurement
+is free: time limit, retries, launcher, budget, and the variables of `FREE_VARIABLES`. Version 0.1
+had one digest for each section; its journals go on, as `digests_0_1` still makes those.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from parabolt.instances.catalogue import instance_document, stated_fields
 from parabolt.instances.specs import Instance, PeakMemColumn
 from parabolt.space.knobs import KNOBS, Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+#: Beginnings of variables that say where logs and files go, how much is logged, and who one is.
+FREE_VARIABLES = (
+    "NCCL_DEBUG", "TORCH_CPP_LOG_LEVEL", "TORCH_LOGS", "TORCH_SHOW_CPP_STACKTRACES",
+    "TORCHELASTIC_ERROR_FILE", "LOGLEVEL", "PYTHONUNBUFFERED", "PYTHONWARNINGS",
+    "PYTHONFAULTHANDLER", "TRANSFORMERS_VERBOSITY", "HYDRA_FULL_ERROR", "WANDB_", "MLFLOW_",
+    "COMET_", "HF_TOKEN", "HF_HOME", "HF_HUB_",
+)  # fmt: skip
+_FREE_KEYS = {"trial.time_limit_s", "trial.retries"}
+_SECTIONS_0_1 = {"purpose", "instance", "command", "environment", "trial", "optimizer"}
 
 #: Fields of version 0.1 where later versions have more, by the name that they have now.
 _FIELDS_0_1: dict[str, tuple[str, ...]] = {
@@ -48,18 +60,51 @@ _NAMES_0_1 = {"memory_gib": "memory_gb"}
 
 
 def identity(parts: Mapping[str, Any]) -> dict[str, str]:
-    """A digest of each part: data classes, lists, texts and numbers."""
-    return {name: _digest(_stated(part)) for name, part in parts.items()}
+    """A digest of each key of the spec's parts that isn't free and hasn't its default."""
+    return {key: _digest(value) for key, value in _keys(parts) if key not in _FREE_KEYS}
 
 
-def identity_0_1(parts: Mapping[str, Any]) -> dict[str, str]:
+def changed_keys(begun: Mapping[str, str], parts: Mapping[str, Any]) -> list[str]:
+    """The keys, or sections of version 0.1, in which the parts differ from those at the beginning.
+
+    Args:
+        begun: `identity` of the parts at the beginning.
+        parts: The parts now: data classes, tables, lists, texts and numbers by name.
+    """
+    now = digests_0_1(parts) if set(begun) >= _SECTIONS_0_1 else identity(parts)
+    names = dict.fromkeys([*now, *begun])
+    return [name for name in names if now.get(name) != begun.get(name)]
+
+
+def _keys(parts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, part in parts.items():
+        if isinstance(part, Instance):
+            yield name, instance_document(part)
+        elif name == "command":
+            yield from zip(("command", "framework"), part, strict=True)
+        elif name == "environment":
+            yield from ((f"{name}.{key}", value) for key, value in part if not is_free(key))
+        elif is_dataclass(part):
+            for key, value in stated_fields(part).items():
+                inner = value.items() if isinstance(value, dict) else [(key, value)]
+                yield from ((f"{name}.{k}", v) for k, v in inner)
+        elif part is not None:
+            yield name, part
+
+
+def is_free(variable: str) -> bool:
+    """Whether a variable of the environment doesn't change what is measured."""
+    return variable.startswith(FREE_VARIABLES)
+
+
+def digests_0_1(parts: Mapping[str, Any]) -> dict[str, str]:
     """The digests that version 0.1 made; without the parts that it could not express."""
     found = {}
     for name, part in parts.items():
         if not _existed_in_0_1(part):
             continue
         form = _text_0_1(part) if isinstance(part, Instance) else _dict_0_1(part)
-        found[name] = _digest(form)
+        found[name] = form if name == "purpose" else _digest(form)
     return found
 
 
@@ -67,35 +112,16 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _stated(value: Any) -> Any:
-    """A value for JSON; of a data class the fields that differ from their defaults."""
-    if not is_dataclass(value):
-        return value
-    found = {}
-    for field in fields(value):
-        own = getattr(value, field.name)
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        if own != default:
-            found[field.name] = _stated(own)
-    if isinstance(value, Instance):
-        found["levels"] = {
-            name: [KNOBS[name].plain(v) for v in values]
-            for name, values in value.levels
-            if values != (KNOBS[name].neutral,)
-        }
-    return found
-
-
 def _existed_in_0_1(value: Any) -> bool:
     """Whether all that later versions added has its default."""
     if not is_dataclass(value):
         return True
-    stated = _stated(value)
+    stated = stated_fields(value)
     if isinstance(value, Instance):
         new = [name for name, knob in KNOBS.items() if knob.shown is Shown.NEVER]
         levels = dict(value.levels)
         sizes = [v for name, values in levels.items() if name != "zero" for v in values]
-        is_new = any(name in stated["levels"] for name in new) or 1 in levels["zero"]
+        is_new = any(levels[k] != (KNOBS[k].neutral,) for k in new) or 1 in levels["zero"]
         if is_new or any(size & (size - 1) for size in sizes):
             return False
         if value.peak_mem == PeakMemColumn("GB", value.cluster.memory_gib):

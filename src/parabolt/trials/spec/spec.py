@@ -12,7 +12,6 @@ from parabolt.errors import SpecError
 from parabolt.frameworks.distinct import check_knobs
 from parabolt.frameworks.patterns import patterns_format
 from parabolt.frameworks.registry import launching_framework, log_format
-from parabolt.trials.spec.identity import identity, identity_0_1
 from parabolt.trials.spec.template import FLAGS, TRIAL_FIELDS, field_values
 
 if TYPE_CHECKING:
@@ -234,12 +233,10 @@ class Spec:
         """Memory capacity of a GPU in GiB."""
         return self.trial.memory_gib or self.instance.cluster.memory_gib
 
-    def identity(self) -> dict[str, tuple[str, ...]]:
-        """What must not change between a run and its continuation: the digests of each part.
-
-        The first is what a journal is begun with; the others stand for the same in older journals.
-        """
-        parts: dict[str, Any] = {
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What its trials' measurements depend on, by section; see `identity`."""
+        return {
             "instance": self.instance,
             "command": [self.command.arguments, self.framework],
             "environment": [(name, template.arguments) for name, template in self.environment],
@@ -247,5 +244,3 @@ class Spec:
             "optimizer": self.optimizer,
             "early_termination": self.stopping,
         }
-        own, older = identity(parts), identity_0_1(parts)
-        return {name: (own[name], *([older[name]] if name in older else [])) for name in parts}

@@ -1,9 +1,4 @@
-"""The records of a journal, and the history that they add up to.
-
-Kinds: `created` (identity of the spec), `asked` (a trial begins), `launched` and `ended` (an
-attempt of it; the last one is final, and its outcome stands), `reopened` (a trial that was set
-aside runs again). A trial that was asked and has no outcome was under way.
-"""
+"""The history that the records of a journal add up to; the records are in `records`."""
 
 from __future__ import annotations
 
@@ -12,17 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import JournalError
+from parabolt.journal.about import About
+from parabolt.journal.records import VERSION
 from parabolt.outcome import GIB_PER_GB, Outcome, Status
 from parabolt.space.configuration import Configuration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from parabolt.trials.attempt import Attempt
-    from parabolt.trials.journal import Record
+    from parabolt.journal.file import Record
 
-#: Version of the records, in `created`.
-VERSION = 1
 _SET_ASIDE = (Status.CRASHED, Status.NODE)
 
 
@@ -33,6 +27,7 @@ class Trial:
     Attributes:
         number: From 0, in the order they were asked.
         configuration: What is tried.
+        repeats: The trial that it runs again to confirm it; None for one of the search itself.
         n_launched: Attempts that were launched.
         n_crashed: Attempts that crashed since it was asked or reopened.
         n_lost_place: Attempts that hardware, network or the scheduler ended since then.
@@ -46,6 +41,7 @@ class Trial:
 
     number: int
     configuration: Configuration
+    repeats: int | None = None
     n_launched: int = 0
     n_crashed: int = 0
     n_lost_place: int = 0
@@ -75,7 +71,40 @@ class Trial:
     @property
     def is_counted(self) -> bool:
         """Whether it counts towards a budget of trials: it was run, and its outcome stands."""
-        return self.ending is not None and self.ending.status not in (*_SET_ASIDE, Status.INVALID)
+        said_nothing = (*_SET_ASIDE, Status.INVALID)
+        is_told = self.ending is not None and self.ending.status not in said_nothing
+        return is_told and self.repeats is None
+
+
+@dataclass(frozen=True)
+class Leader:
+    """A configuration with the trials that it finished.
+
+    Attributes:
+        configuration: The configuration.
+        trials: Its trials, in order, at least one.
+    """
+
+    configuration: Configuration
+    trials: tuple[Trial, ...]
+
+    @property
+    def step_times_s(self) -> tuple[float, ...]:
+        """The timed steps of all trials, in seconds."""
+        return tuple(t for trial in self.trials for t in (trial.statistics or {})["step_times_s"])
+
+    @property
+    def throughput(self) -> float:
+        """Iterations/s over the timed steps of all trials."""
+        if len(self.trials) == 1:
+            return self.trials[0].outcome.throughput
+        return len(self.step_times_s) / math.fsum(self.step_times_s)
+
+    @property
+    def peak_memory_gib(self) -> float:
+        """Largest peak memory of all trials in GiB; NaN where none was reported."""
+        peaks = [trial.outcome.peak_memory_gib for trial in self.trials]
+        return max((peak for peak in peaks if peak > 0.0), default=math.nan)
 
 
 @dataclass
@@ -84,14 +113,14 @@ class TrialHistory:
 
     Attributes:
         identity: Identity of the spec; None while the journal is new.
-        about: What is searched, for a report: instance, GPUs, memory, optimizer and command.
+        about: What is searched.
         trials: The trials.
         events: What was asked of an optimizer and told to it, in order: a trial with None as it
             begins, and with its outcome as that stands.
     """
 
     identity: dict[str, Any] | None = None
-    about: dict[str, Any] = field(default_factory=dict)
+    about: About = field(default_factory=About)
     trials: list[Trial] = field(default_factory=list)
     events: list[tuple[Trial, Outcome | None]] = field(default_factory=list)
 
@@ -118,23 +147,23 @@ class TrialHistory:
                 raise JournalError(
                     f"expected a journal of version {VERSION}, got {record['version']}"
                 )
-            self.identity, self.about = record["identity"], record["about"]
-            if "memory_gb" in self.about:  # version 0.1
-                self.about["memory_gib"] = self.about["memory_gb"]
+            self.identity, self.about = record["identity"], About.from_record(record["about"])
             return
         if kind == "asked":
             configuration = Configuration.from_dict(record["configuration"])
             if record["trial"] != len(self.trials):
                 raise ValueError(f"trial {record['trial']} out of order")
-            self.trials.append(Trial(len(self.trials), configuration))
-            self.events.append((self.trials[-1], None))
+            trial = Trial(len(self.trials), configuration, record.get("repeats"))
+            self.trials.append(trial)
+            if trial.repeats is None:
+                self.events.append((trial, None))
             return
         trial = self.trials[record["trial"]]
         if kind == "launched":
             trial.n_launched += 1
             trial.folder = record["folder"]
         elif kind == "ended":
-            record = _from_version_0_1(record, self.about)
+            record = _from_version_0_1(record, self.about.memory_gib)
             outcome = Outcome.from_record(record["outcome"])
             trial.n_crashed += outcome.status is Status.CRASHED
             trial.n_lost_place += outcome.status is Status.NODE
@@ -167,6 +196,27 @@ class TrialHistory:
         return max(finished, key=lambda trial: trial.outcome.throughput, default=None)
 
     @property
+    def leaders(self) -> list[Leader]:
+        """The configurations that finished each time they ran to an end, fastest first."""
+        runs: dict[Configuration, list[Trial]] = {}
+        for trial in self.told:
+            if trial.outcome.status.is_definite:
+                runs.setdefault(trial.configuration, []).append(trial)
+        finished = [
+            Leader(configuration, tuple(trials))
+            for configuration, trials in runs.items()
+            if all(trial.outcome.is_feasible for trial in trials)
+        ]
+        return sorted(finished, key=lambda leader: -leader.throughput)
+
+    @property
+    def best(self) -> Leader | None:
+        """The fastest configuration; of those that were confirmed where there are some."""
+        leaders = self.leaders
+        confirmed = [leader for leader in leaders if len(leader.trials) > 1]
+        return next(iter(confirmed or leaders), None)
+
+    @property
     def wall_time_s(self) -> float:
         """Duration of all attempts that ended, in seconds."""
         return math.fsum(trial.wall_time_s for trial in self.trials)
@@ -177,48 +227,7 @@ class TrialHistory:
         return math.fsum(trial.saved_s for trial in self.trials)
 
 
-def created(identity: dict[str, str], about: dict[str, Any]) -> Record:
-    """The first record."""
-    return {"kind": "created", "version": VERSION, "identity": identity, "about": about}
-
-
-def asked(number: int, configuration: Configuration) -> Record:
-    """A trial begins."""
-    return {"kind": "asked", "trial": number, "configuration": configuration.as_dict()}
-
-
-def launched(number: int, folder: str) -> Record:
-    """An attempt begins."""
-    return {"kind": "launched", "trial": number, "folder": folder}
-
-
-def reopened(number: int) -> Record:
-    """A trial that was set aside runs again."""
-    return {"kind": "reopened", "trial": number}
-
-
-def ended(number: int, attempt: Attempt, *, is_final: bool) -> Record:
-    """An attempt has ended; if it is the trial's last, its outcome stands."""
-    statistics = attempt.statistics
-    return {
-        "kind": "ended",
-        "trial": number,
-        "is_final": is_final,
-        "outcome": attempt.outcome.to_record(),
-        "reason": attempt.verdict.reason,
-        "saved_s": attempt.saved_s,
-        "statistics": None
-        if statistics is None
-        else {
-            "throughput": statistics.throughput,
-            "throughput_std": _number(statistics.throughput_std),
-            "step_times_s": list(statistics.step_times_s),
-            "peak_memory_per_gpu_gib": list(statistics.peak_memory_per_gpu_gib),
-        },
-    }
-
-
-def _from_version_0_1(record: Record, about: dict[str, Any]) -> Record:
+def _from_version_0_1(record: Record, capacity_gib: float | None) -> Record:
     """An `ended` record with memory in GiB; version 0.1 had GB of 10^9 bytes.
 
     A GPU's own "GB" was a GiB already, so that the recorded margins were too large by 7 %.
@@ -230,16 +239,10 @@ def _from_version_0_1(record: Record, about: dict[str, Any]) -> Record:
     peak = found.pop("peak_memory_gb")
     if isinstance(peak, (int, float)):
         found["peak_memory_gib"] = peak * GIB_PER_GB
-        found["memory_margin"] = peak * GIB_PER_GB / about["memory_gib"] - 1.0
+        found["memory_margin"] = peak * GIB_PER_GB / (capacity_gib or math.nan) - 1.0
     elif peak is not None:
         found["peak_memory_gib"] = peak
     if statistics is not None:
         per_gpu = [peak * GIB_PER_GB for peak in statistics["peak_memory_per_gpu_gb"]]
         statistics = {**statistics, "peak_memory_per_gpu_gib": per_gpu}
     return {**record, "outcome": found, "statistics": statistics}
-
-
-def _number(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else str(value)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 
+#: Name of the journal in a session's folder.
+JOURNAL = "journal.jsonl"
+
 
 class Journal:
     """A journal opened for writing; at most one at a time. Use it as a context manager.
@@ -105,7 +108,7 @@ def _read(path: Path) -> tuple[list[Record], int]:
     for number, line in enumerate(text[:size].splitlines(), start=1):
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
             raise JournalError(

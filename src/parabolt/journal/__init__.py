@@ -1,0 +1,1 @@
+"""The journal of real trials: a file of events, and the trials that they add up to."""
