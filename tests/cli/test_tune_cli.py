@@ -57,7 +57,7 @@ def test_tune_says_what_it_found_and_how_to_launch_it(spec, tmp_path):
     again = json.loads(parabolt("tune", "spec.toml", "--out", "o", "--json", cwd=tmp_path).stdout)
     assert len(again["trials"]) == 5
     best = max((t for t in again["trials"] if t["status"] == "ok"), key=lambda t: t["throughput"])
-    assert again["best"] == best
+    assert again["best"] == {**best, "trials": [best["trial"]]}
     words = " ".join(f"{knob}={size}" for knob, size in best["configuration"].items())
     assert again["launch_command"][3:] == [words, "--steps=4", "--fault=oom-if-dp4"]
     assert (tmp_path / "o" / best["folder"] / "report.jsonl").exists()
@@ -150,6 +150,53 @@ def test_a_dry_run_that_reads_nothing_says_so(spec, tmp_path):
     assert "ended: crashed: too few steps" in done.stdout
     assert "read by torchtitan: no steps" in done.stdout
     assert "peak memory: not read" in done.stdout
+
+
+def test_the_fastest_are_confirmed(spec, tmp_path):
+    """Each of the three fastest runs once more, beyond the budget; again nothing is left to do."""
+    spec("--noise", trials=4)
+    done = parabolt("tune", "spec.toml", "--out", "o", "--confirm", "2", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    trials = result["trials"]
+    assert len(trials) == 6
+    by_speed = sorted(trials[:4], key=lambda t: -t["throughput"])
+    again = [t["configuration"] for t in trials[4:]]
+    assert again == [t["configuration"] for t in by_speed[:2]]
+    pooled = {}
+    for first, second in zip(by_speed[:2], trials[4:], strict=True):
+        times = first["statistics"]["step_times_s"] + second["statistics"]["step_times_s"]
+        pooled[len(times) / sum(times)] = [first["trial"], second["trial"]]
+    assert result["best"]["throughput"] == pytest.approx(max(pooled))
+    assert result["best"]["trials"] == pooled[max(pooled)]
+    done = parabolt("tune", "spec.toml", "--out", "o", "--confirm", "2", cwd=tmp_path)
+    assert f"from trial {', '.join(map(str, pooled[max(pooled)]))}, whose" in done.stdout
+    assert "(std over 6 steps)" in done.stdout
+    assert "evidence: 6 trials" in done.stdout
+
+
+def test_a_journal_is_read_by_suggest_and_by_another_search(spec, tmp_path):
+    spec(trials=3)
+    assert parabolt("tune", "spec.toml", "--out", "o", cwd=tmp_path).returncode == 0
+    done = parabolt("suggest", str(SMALL), "--trials", "o", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    tried = [t["configuration"] for t in json.loads(
+        parabolt("tune", "spec.toml", "--out", "o", "--json", cwd=tmp_path).stdout
+    )["trials"]]  # fmt: skip
+    assert json.loads(done.stdout)["next"][0]["configuration"] not in tried
+    other = SMALL.read_text().replace("sequence_length = 64", "sequence_length = 128")
+    (tmp_path / "other.toml").write_text(other.replace('"small"', '"other"'))
+    text = (tmp_path / "spec.toml").read_text().replace(str(SMALL), "other.toml")
+    (tmp_path / "other-spec.toml").write_text(text.replace("random", "parabolt"))
+    words = ("tune", "other-spec.toml", "--out", "p")
+    done = parabolt(*words, "--history", "o", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = parabolt(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "was begun with another optimizer.history, and goes on only with the same" in done.stderr
+    done = parabolt("tune", "spec.toml", "--out", "q", "--history", "o", cwd=tmp_path)
+    assert done.returncode == 2, "the random optimizer takes no history"
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_a_configuration_that_is_none_is_one_line(spec, tmp_path):

@@ -1,3 +1,4 @@
+import json
 import pickle
 from importlib import resources
 
@@ -6,6 +7,8 @@ import pytest
 from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import InstanceError, UnknownNameError
 from parabolt.instances.catalogue import (
+    instance_document,
+    instance_from_document,
     instance_names,
     instance_text,
     load_instance,
@@ -133,3 +136,46 @@ def test_a_file_that_changed_is_read_again(tmp_path):
     path.write_text(text.replace("n_layers = 64", "n_layers = 128"))
     assert load_instance(str(path)).model.n_layers == 128
     assert load_instance("pco64") is load_instance("pco64")
+
+
+@pytest.mark.parametrize("name", instance_names())
+def test_the_document_of_an_instance_is_read_back(name):
+    instance = load_instance(name)
+    document = json.loads(json.dumps(instance_document(instance)))
+    assert instance_from_document(document, origin="x") == instance
+
+
+def test_the_document_of_an_instance_with_everything():
+    text = """
+name = "all"
+max_virtual_stages = 4
+[model]
+n_layers = 8
+n_heads = 8
+hidden_size = 512
+ffn_size = 2048
+n_kv_heads = 4
+vocabulary = 32000
+is_tied = true
+[cluster]
+n_gpus = 16
+n_hosts = 2
+memory_gib = 79.6
+gpu = "h100-80gb"
+inter_host_gb_per_s = 50.0
+[workload]
+sequence_length = 128
+batch_size = 64
+micro_batch_size = 2
+recomputation = "layer"
+[knobs]
+dp = [1, 2, 4]
+tp = [1, 2]
+bucket = [2, 16]
+zero = [0, 3]
+"""
+    instance = parse_instance(text, origin="x")
+    document = json.loads(json.dumps(instance_document(instance)))
+    assert document["knobs"] == {"dp": [1, 2, 4], "tp": [1, 2], "bucket": [2, 16], "zero": [0, 3]}
+    assert "memory_gb" not in document["cluster"]
+    assert instance_from_document(document, origin="x") == instance

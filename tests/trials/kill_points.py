@@ -14,9 +14,9 @@ from pathlib import Path
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+from parabolt.journal import file as journal
 from parabolt.journal.file import JOURNAL, read_journal
 from parabolt.journal.history import TrialHistory
-from parabolt.trials import journal
 from parabolt.trials.attempt import AttemptRunner
 from parabolt.trials.launchers.local import _marked_processes
 from parabolt.trials.spec.file import parse_spec

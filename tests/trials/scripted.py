@@ -1,7 +1,7 @@
 """A training program without training, for tests: speed and endings follow from its arguments.
 
 Usage: scripted.py KNOB=SIZE... with PARABOLT_REPORT set. Options (--name=value):
-    steps, seconds (per step), sleep (really, per step), fault
+    steps, seconds (per step), sleep (really, per step), fault, noise (another speed each time)
 """
 
 import json
@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-options = dict(a[2:].split("=", 1) for a in sys.argv[1:] if a.startswith("--"))
+options = dict(f"{a[2:]}=".split("=")[:2] for a in sys.argv[1:] if a.startswith("--"))
 knobs = dict(a.split("=", 1) for a in " ".join(sys.argv[1:]).split() if "=" in a and a[0] != "-")
 sizes = {name: int(size) for name, size in knobs.items()}
 fault = options.get("fault", "")
@@ -23,6 +23,8 @@ def report(**record):
 seconds = float(options.get("seconds", 0)) or 1.0 + 0.1 * sizes["tp"] + 0.3 * sizes["pp"] + 0.01 * (
     sizes["zero"] + sizes["bucket"] % 7
 )
+if "noise" in options:
+    seconds += 0.3 * int.from_bytes(os.urandom(2), "big") / 65536
 if "oom-if-dp4" in fault and sizes["dp"] == 4 and sizes["zero"] == 0:
     sys.exit("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1 GiB.")
 if "crash-if-tp4" in fault and sizes["tp"] == 4:

@@ -10,9 +10,9 @@ from rich.table import Table
 from parabolt.cli.output import Json, bold, console, print_json
 from parabolt.instances.models import load_model
 from parabolt.instances.specs import Workload
+from parabolt.planner.past_trials import read_own_trials
 from parabolt.planner.plan import make_plan
 from parabolt.planner.request import parse_cluster, plan_instance
-from parabolt.planner.trials_file import read_trials
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +27,7 @@ def plan(
     batch: Annotated[int, typer.Option(help="Sequences per iteration.")],
     micro_batch: Annotated[int, typer.Option(help="Sequences per micro-batch.")] = 1,
     recompute: Annotated[str, typer.Option(help="none, layer or chunk.")] = "layer",
-    trials: Annotated[str, typer.Option(help="CSV of trials to calibrate with.")] = "",
+    trials: Annotated[str, typer.Option(help="Trials to learn from: CSV, journal, sweep.")] = "",
     top: Annotated[int, typer.Option(help="How many configurations to list.")] = 5,
     max_risk: Annotated[float, typer.Option(help="Largest acceptable P(OOM).")] = 0.1,
     explain: Annotated[bool, typer.Option("--explain", help="Break the best down.")] = False,
@@ -36,7 +36,7 @@ def plan(
     """Rank configurations by predicted throughput, with memory, risk and launch flags."""
     workload = Workload(seq, batch, micro_batch_size=micro_batch, recomputation=recompute)
     instance = plan_instance(load_model(model), parse_cluster(cluster), workload)
-    evidence = read_trials(trials, instance) if trials else None
+    evidence = read_own_trials(trials, instance) if trials else None
     found = make_plan(instance, trials=evidence, n_best=top, max_risk=max_risk)
     if json:
         print_json(found.as_dict())

@@ -11,20 +11,18 @@ from parabolt.cli.output import Json, console, print_json
 from parabolt.instances.catalogue import load_instance
 from parabolt.instances.search_space import SearchSpace
 from parabolt.optimizers.registry import make_optimizer
-from parabolt.planner.trials_file import read_trials
-from parabolt.tables.sources import load_table
+from parabolt.planner.past_trials import optimizer_options, read_own_trials
 
 if TYPE_CHECKING:
-    from parabolt.costmodel.calibration.evidence import Evidence
     from parabolt.optimizers.physics.parabolt import ParaboltOptimizer
     from parabolt.space.configuration import Configuration
 
 
 def suggest(
     instance: Annotated[str, typer.Argument(help="Built-in name, or TOML file.")],
-    trials: Annotated[str, typer.Option(help="CSV of the trials so far.")] = "",
+    trials: Annotated[str, typer.Option(help="Trials so far: CSV, journal, sweep.")] = "",
     history: Annotated[
-        list[str] | None, typer.Option(help="Table of another cluster; may be repeated.")
+        list[str] | None, typer.Option(help="Table or journal of other instances; repeatable.")
     ] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="How many to try at once.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
@@ -33,12 +31,10 @@ def suggest(
     """Say which configurations to try next, what is expected of them, and when to stop."""
     found = load_instance(instance)
     space = SearchSpace.lattice(found)
-    past = [_evidence(name) for name in history or []]
-    optimizer = cast(
-        "ParaboltOptimizer", make_optimizer("parabolt", space, seed=seed, history=past)
-    )
+    options = optimizer_options({"history": history or []})
+    optimizer = cast("ParaboltOptimizer", make_optimizer("parabolt", space, seed=seed, **options))
     if trials:
-        evidence = read_trials(trials, found)
+        evidence = read_own_trials(trials, found)
         configurations = cast("list[Configuration]", evidence.configurations)
         for configuration, outcome in zip(configurations, evidence.outcomes, strict=True):
             optimizer.tell(configuration, outcome)
@@ -62,10 +58,3 @@ def suggest(
         out.print("stop: no further trial is expected to gain what it costs")
     for reason in reasons:
         out.print(str(reason), soft_wrap=True)
-
-
-def _evidence(name: str) -> Evidence:
-    from parabolt.costmodel.calibration.evidence import Evidence
-
-    table = load_table(name)
-    return Evidence(table.instance, table.space.encoded, table.outcomes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import stdev
 from typing import TYPE_CHECKING, Any
 
 from parabolt.cli.output import bold
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from parabolt.journal.history import Trial, TrialHistory
+    from parabolt.journal.history import Leader, Trial, TrialHistory
     from parabolt.trials.launchers.launcher import Launch
     from parabolt.trials.spec.spec import Spec
 
@@ -24,7 +25,7 @@ _LAUNCH = "launch"
 
 def print_result(screen: Console, spec: Spec, history: TrialHistory, folder: Path) -> None:
     """Prints what was found in a session's folder."""
-    best, n_gpus = history.incumbent, spec.instance.cluster.n_gpus
+    best, n_gpus = history.best, spec.instance.cluster.n_gpus
     counts = counts_by_status(history)
     hours = history.wall_time_s * n_gpus / 3600.0
     if best is None:
@@ -32,7 +33,9 @@ def print_result(screen: Console, spec: Spec, history: TrialHistory, folder: Pat
     else:
         screen.print("best:", bold(best.configuration))
         screen.print(f"      {_measured(best, spec)}")
-        screen.print(f"      from trial {best.number}, whose files are in {best.folder}")
+        last = best.trials[-1]
+        numbers = ", ".join(str(trial.number) for trial in best.trials)
+        screen.print(f"      from trial {numbers}, whose files are in {last.folder}")
         line = make_launcher(spec).shell_line(_launch(spec, best, folder))
         screen.print(f"launch command: {line}", soft_wrap=True)
         screen.print(
@@ -46,11 +49,11 @@ def print_result(screen: Console, spec: Spec, history: TrialHistory, folder: Pat
 
 def result_as_json(spec: Spec, history: TrialHistory, folder: Path) -> dict[str, Any]:
     """The same for scripts."""
-    best, n_gpus = history.incumbent, spec.instance.cluster.n_gpus
+    best, n_gpus = history.best, spec.instance.cluster.n_gpus
     launch = None if best is None else _launch(spec, best, folder)
     return {
         "instance": spec.instance.name,
-        "best": None if best is None else _trial_as_json(best),
+        "best": None if best is None else _best_as_json(best),
         "launch_command": None if launch is None else list(launch.arguments),
         "launch_variables": None if launch is None else dict(launch.variables),
         "launch_line": None if launch is None else make_launcher(spec).shell_line(launch),
@@ -60,7 +63,7 @@ def result_as_json(spec: Spec, history: TrialHistory, folder: Path) -> dict[str,
     }
 
 
-def _launch(spec: Spec, best: Trial, folder: Path) -> Launch:
+def _launch(spec: Spec, best: Leader, folder: Path) -> Launch:
     launch = launch_of(spec, best.configuration, folder.resolve() / _LAUNCH)
     launch.log_folder.mkdir(parents=True, exist_ok=True)
     return launch
@@ -78,13 +81,22 @@ def _trial_as_json(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _measured(trial: Trial, spec: Spec) -> str:
-    outcome, statistics = trial.outcome, trial.statistics or {}
-    n, spread = len(statistics["step_times_s"]), statistics["throughput_std"]
-    spread_text = "" if spread is None else f" +- {spread:.4g} (std over {n} steps)"
+def _best_as_json(best: Leader) -> dict[str, Any]:
+    """The first trial of the best, with the figures of all its trials."""
+    return {
+        **_trial_as_json(best.trials[0]),
+        "throughput": best.throughput,
+        "peak_memory_gib": best.peak_memory_gib,
+        "trials": [trial.number for trial in best.trials],
+    }
+
+
+def _measured(best: Leader, spec: Spec) -> str:
+    rates = [1.0 / t for t in best.step_times_s]
+    spread = f" +- {stdev(rates):.4g} (std over {len(rates)} steps)" if len(rates) > 1 else ""
     memory = (
-        f"{outcome.peak_memory_gib:.4g} of {spec.memory_gib:g} GiB"
-        if outcome.peak_memory_gib > 0.0
+        f"{best.peak_memory_gib:.4g} of {spec.memory_gib:g} GiB"
+        if best.peak_memory_gib > 0.0
         else "memory not reported"
     )
-    return f"{outcome.throughput:.5g}{spread_text} iterations/s, {memory}, measured"
+    return f"{best.throughput:.5g}{spread} iterations/s, {memory}, measured"

@@ -7,21 +7,20 @@ import math
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parabolt.costmodel.calibration.evidence import Evidence
 from parabolt.errors import CandidatesExhaustedError
 from parabolt.experiments.environment import environment
 from parabolt.experiments.run_key import RunKey
 from parabolt.optimizers.registry import make_optimizer
 from parabolt.outcome import Outcome, Outcomes, Status
+from parabolt.planner.past_trials import optimizer_options
 from parabolt.problems.feedback import FailureOnlyProblem
 from parabolt.problems.imputation import ImputedProblem
 from parabolt.problems.noise import NoisyProblem, TorchNormalStream
 from parabolt.space.configurations import Configurations
-from parabolt.tables.sources import load_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from parabolt.problems.problem import Problem
     from parabolt.space.configuration import Configuration
 
-__all__ = ["Run", "RunKey", "execute", "resolved_options", "told_problem", "trial_time_s"]
+__all__ = ["Run", "RunKey", "execute", "told_problem", "trial_time_s"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,26 +152,13 @@ def execute(problem: Problem, key: RunKey, source: object | None = None) -> Run:
         seed=key.seed,
         rng=rng,
         repeats=key.protocol.repeats,
-        **resolved_options(dict(key.options)),
+        **optimizer_options(dict(key.options)),
     )
     execution = _Execution(problem, key, optimizer)
     execution.evaluate_design([problem.space.candidates[row] for row in design])
     execution.search()
     libraries = getattr(optimizer, "libraries", ())
     return execution.recorder.finish(key, len(design), libraries)
-
-
-def resolved_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a run's optimizer; tables named in `history` become their trials.
-
-    Raises:
-        UnknownNameError: For a history that no table of that name has.
-    """
-    if "history" in options:
-        tables = [load_table(name) for name in options["history"]]
-        evidence = [Evidence(t.instance, t.space.encoded, t.outcomes) for t in tables]
-        return {**options, "history": evidence}
-    return options
 
 
 def told_problem(problem: Problem, protocol: Protocol, seed: int) -> Problem:

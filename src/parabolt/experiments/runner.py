@@ -13,11 +13,12 @@ from parabolt.experiments.executors.executor import Limits
 from parabolt.experiments.manifest import load_manifest, save_manifest
 from parabolt.experiments.progress import ProgressMeter, StudyProgress
 from parabolt.experiments.results import have_same_evaluations, problem_labels
-from parabolt.experiments.run import execute, resolved_options
+from parabolt.experiments.run import execute
 from parabolt.experiments.store import FailedRun, RunStore
 from parabolt.experiments.study import check_labels
 from parabolt.lock import Lock
 from parabolt.optimizers.registry import make_optimizer
+from parabolt.planner.past_trials import optimizer_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -179,7 +180,7 @@ def _check(study: Study, problems: Sequence[Problem]) -> None:
                 choice.name if choice.source is None else choice.source,
                 problem.space,
                 repeats=protocol.repeats,
-                **resolved_options(dict(choice.options)),
+                **optimizer_options(dict(choice.options)),
             )
 
 

@@ -13,7 +13,7 @@ from parabolt.outcome import GIB_PER_GB, Outcome, Status
 from parabolt.space.configuration import Configuration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from parabolt.journal.file import Record
 
@@ -198,16 +198,12 @@ class TrialHistory:
     @property
     def leaders(self) -> list[Leader]:
         """The configurations that finished each time they ran to an end, fastest first."""
-        runs: dict[Configuration, list[Trial]] = {}
-        for trial in self.told:
-            if trial.outcome.status.is_definite:
-                runs.setdefault(trial.configuration, []).append(trial)
-        finished = [
-            Leader(configuration, tuple(trials))
-            for configuration, trials in runs.items()
-            if all(trial.outcome.is_feasible for trial in trials)
-        ]
-        return sorted(finished, key=lambda leader: -leader.throughput)
+        return _leaders(self.told)
+
+    @property
+    def leaders_of_search(self) -> list[Leader]:
+        """The same by the trials of the search itself, without those that confirm others."""
+        return _leaders([trial for trial in self.told if trial.repeats is None])
 
     @property
     def best(self) -> Leader | None:
@@ -225,6 +221,19 @@ class TrialHistory:
     def saved_s(self) -> float:
         """Running time that early termination saved, in seconds (an estimate)."""
         return math.fsum(trial.saved_s for trial in self.trials)
+
+
+def _leaders(trials: Sequence[Trial]) -> list[Leader]:
+    runs: dict[Configuration, list[Trial]] = {}
+    for trial in trials:
+        if trial.outcome.status.is_definite:
+            runs.setdefault(trial.configuration, []).append(trial)
+    finished = [
+        Leader(configuration, tuple(its))
+        for configuration, its in runs.items()
+        if all(trial.outcome.is_feasible for trial in its)
+    ]
+    return sorted(finished, key=lambda leader: -leader.throughput)
 
 
 def _from_version_0_1(record: Record, capacity_gib: float | None) -> Record:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import parabolt
 from parabolt.files import unfinished
+from parabolt.journal.file import JOURNAL
 from parabolt.outcome import Status
 from parabolt.tables.publishing.provenance import Provenance
 from parabolt.tables.schema import context_values
 from parabolt.trials.candidates import candidates_of
-from parabolt.trials.session import JOURNAL, Session, SessionState
+from parabolt.trials.session import Session, SessionState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

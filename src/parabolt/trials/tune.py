@@ -9,6 +9,7 @@ import numpy as np
 from parabolt.errors import CandidatesExhaustedError, SpecError
 from parabolt.optimizers.gp.acquisition import log_expected_improvement
 from parabolt.optimizers.registry import make_optimizer
+from parabolt.planner.past_trials import optimizer_options
 from parabolt.trials.candidates import candidates_of
 from parabolt.trials.session import Session, SessionState
 from parabolt.trials.stopping import Belief
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from parabolt.instances.search_space import SearchSpace
-    from parabolt.journal.history import TrialHistory
+    from parabolt.journal.history import Trial, TrialHistory
     from parabolt.optimizers.optimizer import Optimizer
     from parabolt.outcome import FloatArray
-    from parabolt.space.configuration import Configuration
     from parabolt.trials.spec.spec import Budget, Spec
 
 
@@ -41,6 +41,7 @@ def tune(
     folder: Path,
     *,
     retry_crashed: bool = False,
+    n_confirmed: int = 0,
     observer: Callable[[SessionState], None] | None = None,
 ) -> TrialHistory:
     """Searches until the budget is used up or no candidate is left.
@@ -52,6 +53,8 @@ def tune(
         spec: The spec, with a budget.
         folder: Where journal and trials are kept.
         retry_crashed: Whether trials that an earlier session set aside run again first.
+        n_confirmed: How many of the fastest configurations are run once more at the end, beyond
+            the budget.
         observer: Called at each look at a running trial and at each event.
 
     Returns:
@@ -59,6 +62,7 @@ def tune(
 
     Raises:
         SpecError: If the spec has no budget, or its framework can express no configuration.
+        OptionError: For an option of the optimizer that cannot be.
         LockedError: If another process is writing there.
         JournalError: If the spec has changed.
         LaunchError: If nothing can be launched, or one trial after the other crashes.
@@ -66,16 +70,17 @@ def tune(
     if spec.budget is None:
         raise SpecError("[budget] expected trials, wall_clock_h or gpu_hours, got none")
     candidates = candidates_of(spec)
-    space = candidates.space
-    _make(spec, space, replayed=0)  # a wrong optimizer or option is told before anything is made
+    make = _Maker(spec, candidates.space)
+    make(replayed=0)  # a wrong optimizer or option is told before anything is made
     with Session(
         spec, folder, purpose="tune", retry_crashed=retry_crashed, observer=observer
     ) as session:
         history = session.history
         for line in candidates.left_out:
             session.say(f"not searched: {line}")
-        optimizer = _replay(spec, space, session)
-        while not _is_spent(spec.budget, history, spec.instance.cluster.n_gpus):
+        optimizer = _replay(make, session)
+        n_gpus = spec.instance.cluster.n_gpus
+        while history.under_way is not None or not _is_spent(spec.budget, history, n_gpus):
             trial = history.under_way
             if trial is None:
                 try:
@@ -83,27 +88,52 @@ def tune(
                 except CandidatesExhaustedError:
                     session.say("all candidates have been tried")
                     break
-            belief, session.expected_gain = _outlook(optimizer, trial.configuration, history)
-            session.run(trial, stops=_stopping_question(spec, history, belief))
+            belief, session.expected_gain = _outlook(optimizer, trial, history)
+            rule = None if trial.repeats is not None else _stopping_question(spec, history, belief)
+            session.run(trial, stops=rule)
             optimizer.tell(trial.configuration, trial.outcome)
+        _confirm(session, n_confirmed)
         return history
 
 
-def _make(spec: Spec, space: SearchSpace, *, replayed: int) -> Optimizer:
-    seed = spec.optimizer.seed
-    if type(seed) is not int or seed < 0:
-        raise SpecError(f"[optimizer] seed: expected a whole number of at least 0, got {seed!r}")
-    chosen = np.random.default_rng([seed, replayed]) if replayed else seed
-    return make_optimizer(spec.optimizer.name, space, seed=chosen, **spec.optimizer.options)
+def _confirm(session: Session, n: int) -> None:
+    """Runs the n fastest configurations once more, where that hasn't been done yet."""
+    history = session.history
+    first = [leader.trials[0] for leader in history.leaders_of_search[:n]]
+    done = {trial.repeats for trial in history.trials}
+    for trial in first:
+        if trial.number not in done:
+            session.say(f"trial {trial.number} is run once more, to confirm it")
+            session.expected_gain = None
+            session.run(session.ask(trial.configuration, repeats=trial.number))
 
 
-def _replay(spec: Spec, space: SearchSpace, session: Session) -> Optimizer:
+class _Maker:
+    """Makes the optimizer of a spec; what `history` names is read once."""
+
+    def __init__(self, spec: Spec, space: SearchSpace) -> None:
+        chosen = spec.optimizer
+        if type(chosen.seed) is not int or chosen.seed < 0:
+            raise SpecError(
+                f"[optimizer] seed: expected a whole number of at least 0, got {chosen.seed!r}"
+            )
+        self._spec, self._space = spec, space
+        self._options = optimizer_options(chosen.options, folder=spec.folder)
+
+    def __call__(self, *, replayed: int) -> Optimizer:
+        """An optimizer; after a replay that went astray one with a seed of its own."""
+        chosen = self._spec.optimizer
+        seed = np.random.default_rng([chosen.seed, replayed]) if replayed else chosen.seed
+        return make_optimizer(chosen.name, self._space, seed=seed, **self._options)
+
+
+def _replay(make: _Maker, session: Session) -> Optimizer:
     """The optimizer as it was: asked and told again all that is in the journal.
 
     Should it ask differently (another version, or other rounding), what was measured still counts:
     a fresh one is told everything, and goes on from there.
     """
-    optimizer = _make(spec, space, replayed=0)
+    optimizer = make(replayed=0)
     for trial, outcome in session.history.events:
         if outcome is not None:
             optimizer.tell(trial.configuration, outcome)
@@ -117,12 +147,12 @@ def _replay(spec: Spec, space: SearchSpace, session: Session) -> Optimizer:
                 f"the optimizer would not ask trial {trial.number} again; it goes on as a new one "
                 "that knows the history"
             )
-            return _make_informed(spec, space, session.history)
+            return _informed(make, session.history)
     return optimizer
 
 
-def _make_informed(spec: Spec, space: SearchSpace, history: TrialHistory) -> Optimizer:
-    optimizer = _make(spec, space, replayed=len(history.trials))
+def _informed(make: _Maker, history: TrialHistory) -> Optimizer:
+    optimizer = make(replayed=len(history.trials))
     for trial, outcome in history.events:
         if outcome is not None:
             optimizer.tell(trial.configuration, outcome)
@@ -140,13 +170,13 @@ def _is_spent(budget: Budget, history: TrialHistory, n_gpus: int) -> bool:
 
 
 def _outlook(
-    optimizer: Optimizer, configuration: Configuration, history: TrialHistory
+    optimizer: Optimizer, trial: Trial, history: TrialHistory
 ) -> tuple[Belief | None, float | None]:
     """What the surrogate believes of a candidate, and its expected improvement."""
     incumbent = history.incumbent
     if incumbent is None or not isinstance(optimizer, _HasSurrogate):
         return None, None
-    surrogate, row = optimizer.surrogate(), optimizer.space.row(configuration)
+    surrogate, row = optimizer.surrogate(), optimizer.space.row(trial.configuration)
     mean, std = surrogate.mean[row : row + 1], surrogate.std[row : row + 1]
     gain = np.exp(log_expected_improvement(mean, std, incumbent.outcome.throughput))
     return Belief(float(mean[0]), float(std[0])), float(gain[0])
