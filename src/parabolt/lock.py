@@ -93,7 +93,7 @@ def _holder(text: bytes) -> tuple[int, str] | None:
     try:
         holder = json.loads(text)
         return int(holder["pid"]), str(holder["host"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, ArithmeticError, KeyError, TypeError, RecursionError):
         return None  # empty: released, or its holder died before it had a name
 
 

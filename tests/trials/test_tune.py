@@ -123,7 +123,8 @@ def test_a_stopped_trial_informs_the_model_and_cannot_win():
         for row in rows[:8]:
             optimizer.tell(space.candidates[row], Outcome.ok(1.0 + 0.01 * row, memory_margin=-0.5))
         for row in rows[8:]:
-            told = Outcome(status, throughput=99.0, throughput_source=Source.MEASURED)
+            stopped = Outcome(status, throughput=99.0, throughput_source=Source.MEASURED)
+            told = stopped if status is Status.STOPPED else Outcome(status)
             optimizer.tell(space.candidates[row], told)
         return optimizer
 
@@ -143,8 +144,9 @@ def test_a_stopped_trial_teaches_physics_how_fast_it_was():
     def belief(status):
         optimizer = make_optimizer("parabolt", space, seed=0)
         for row in told:
-            outcome = Outcome(status, throughput=0.01, throughput_source=Source.MEASURED)
-            optimizer.tell(space.candidates[row], outcome)
+            stopped = Outcome(status, throughput=0.01, throughput_source=Source.MEASURED)
+            told_outcome = stopped if status is Status.STOPPED else Outcome(status)
+            optimizer.tell(space.candidates[row], told_outcome)
         assert optimizer.recommend() is None  # it can't be recommended
         return optimizer.belief()
 

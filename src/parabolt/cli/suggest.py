@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from parabolt.cli.output import Json, console, print_json
+from parabolt.costmodel.resolved_instance import ResolvedInstance
 from parabolt.instances.catalogue import load_instance
 from parabolt.instances.search_space import SearchSpace
 from parabolt.optimizers.registry import make_optimizer
 from parabolt.planner.past_trials import optimizer_options, read_own_trials
 
 if TYPE_CHECKING:
+    from parabolt.instances.specs import Instance
     from parabolt.optimizers.physics.parabolt import ParaboltOptimizer
     from parabolt.space.configuration import Configuration
+
+#: Chance to finish below which a candidate isn't likely to.
+_LIKELY = 0.5
 
 
 def suggest(
@@ -40,9 +45,13 @@ def suggest(
             optimizer.tell(configuration, outcome)
     stop, best = optimizer.should_stop(), optimizer.recommend()
     reasons = [optimizer.explain(configuration) for configuration in optimizer.ask(n)]
+    assumptions = ResolvedInstance.of(found).assumptions
+    doubt = _doubt(found, float(optimizer.belief().p_feasible.max()))
     if json:
         print_json(
             {
+                "assumptions": list(assumptions),
+                "doubt": doubt,
                 "should_stop": stop,
                 "recommendation": best.as_dict() if best else None,
                 "next": [
@@ -52,9 +61,27 @@ def suggest(
         )
         return
     out = console()
+    for text in assumptions:
+        out.print(f"assumed: {text}")
+    if doubt:
+        out.print(doubt, soft_wrap=True)
     if best:
         out.print(f"best so far: {best}")
     if stop:
         out.print("stop: no further trial is expected to gain what it costs")
     for reason in reasons:
         out.print(str(reason), soft_wrap=True)
+
+
+def _doubt(instance: Instance, p_feasible: float) -> str:
+    """What to say where no candidate is likely to finish; empty where one is."""
+    if p_feasible >= _LIKELY:
+        return ""
+    workload, chosen = instance.workload, dict(instance.levels).get("micro_batch", ())
+    advice = "try more GPUs, recomputation, or larger knobs that split the model"
+    if workload.micro_batch_size is None and len(chosen) < 2:
+        advice = (
+            "an iteration has pp x grad_accum micro-batches, each a large share of the batch; try "
+            "[workload] micro_batch_size = 1, or more sizes of grad_accum"
+        )
+    return f"no candidate is likely to fit: the best chance to finish is {p_feasible:.2f}; {advice}"
