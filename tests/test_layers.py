@@ -13,7 +13,7 @@ SRC = Path(__file__).parents[1] / "src" / "parabolt"
 #: Lowest first; packages on one line may not import each other.
 LAYERS = (
     ("errors",),
-    ("outcome", "lock", "files"),
+    ("outcome", "lock", "files", "documents"),
     ("space",),
     ("instances",),
     ("tables", "costmodel", "frameworks", "journal", "trainer"),

@@ -65,8 +65,8 @@ def test_unknown_name():
         ("n_layers = 40", "n_layers = -40", r"\[model\] n_layers: expected a positive whole numb"),
         ("n_layers = 40", "n_layers = 4.5", "n_layers: expected a positive whole number, got 4.5"),
         ("n_layers = 40", "n_layers = true", "got True"),
-        ("n_layers = 40", "", r"\[model\]: expected .* missing \['n_layers'\]"),
-        ("n_layers = 40", "n_layers = 40\nn_experts = 8", r"got \['n_experts'\]"),
+        ("n_layers = 40", "", r"\[model\]: expected n_layers, got n_heads"),
+        ("n_layers = 40", "n_layers = 40\nn_experts = 8", r"got n_experts"),
         ("n_hosts = 8", "n_hosts = 5", "expected a divisor of the 32 GPUs, got 5"),
         ("memory_gib = 96", "memory_gib = 0", "memory_gib: expected a positive number, got 0"),
         ("memory_gib = 96", "memory_gib = inf", "expected a positive number, got inf"),
@@ -76,8 +76,8 @@ def test_unknown_name():
         ("tp = [1, 2, 4]", "tp = []", r"got \[\]"),
         ("tp = [1, 2, 4]", "tp = 4", "tp: expected a list of sizes, got 4"),
         ("zero = [0, 2, 3]", "zero = [0, 4]", "levels of zero: .* each one of 0, 1, 2, 3"),
-        ("bucket = [64, 128, 256, 512]", "", r"missing \['bucket'\]"),
-        ("[knobs]", "[knbos]", r"missing \['knobs'\]"),
+        ("bucket = [64, 128, 256, 512]", "", r"\[knobs\]: expected bucket, got dp"),
+        ("[knobs]", "[knbos]", r"expected knobs, got name"),
         ('name = "pco32"', "name = 3", "name: expected a text, got 3"),
         ("[model]", "[model", "expected TOML"),
     ],
@@ -114,9 +114,7 @@ bucket = [256]
 def test_experts_are_a_table_of_the_model():
     instance = parse_instance(MOE, origin="x")
     assert instance.model.experts == Experts(16, 2, 256)
-    with pytest.raises(
-        InstanceError, match=r"x: \[model.experts\]: expected keys among .* \['n'\]"
-    ):
+    with pytest.raises(InstanceError, match=r"x: \[model.experts\]: expected keys among .* got n$"):
         parse_instance(MOE.replace("n_active", "n = 1\nn_active"), origin="x")
     with pytest.raises(InstanceError, match=r"\[model.experts\] n_active: expected at most the 16"):
         parse_instance(MOE.replace("n_active = 2", "n_active = 17"), origin="x")

@@ -57,7 +57,7 @@ def test_a_whole_spec(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('instance = "pco16"', "", "expected instance, got none"),
+        ('instance = "pco16"', "", "spec: expected instance, got command, environment"),
         ('"pco16"', '"pco17"', "unknown instance 'pco17'.*did you mean 'pco16'"),
         (
             "{configuration}",
@@ -71,7 +71,7 @@ def test_a_whole_spec(tmp_path):
         ("[trial]", "[trail]", "expected keys among instance, command.*got trail"),
         ("timed_steps = 5", "timed_steps = 0", r"\[trial\] timed_steps: .* of at least 1, got 0"),
         ("timed_steps = 5", "timed_steps = 5.0", "timed_steps: expected a whole number, got 5.0"),
-        ("timed_steps = 5", "time_steps = 5", r"\[trial\] expected keys among .*, got time_steps"),
+        ("timed_steps = 5", "time_steps = 5", r"\[trial\]: expected keys among .*, got time_steps"),
         ("time_limit_s = 600", "time_limit_s = -1", "time_limit_s: expected a positive number"),
         ("time_limit_s = 600", 'time_limit_s = "1 h"', "time_limit_s: expected a number"),
         ('"megatron"', '"megatorn"', "unknown log format 'megatorn'.*did you mean 'megatron-lm'"),

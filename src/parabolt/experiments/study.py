@@ -11,10 +11,10 @@ n_evaluations = 30
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from parabolt.documents import check_keys, checked_text, parse_toml, shown
 from parabolt.errors import OptionError, ParaboltError, StudyError
 from parabolt.experiments.code_hash import code_hash
 from parabolt.experiments.protocol import Protocol
@@ -151,11 +151,7 @@ def read_study(path: Path) -> Study:
 
 def parse_study(text: str) -> Study:
     """The study that a TOML text describes; see `read_study`."""
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise StudyError(f"expected TOML, got {error}") from error
-    return study_of(document)
+    return study_of(parse_toml(text, StudyError))
 
 
 def study_of(document: Any) -> Study:
@@ -165,9 +161,11 @@ def study_of(document: Any) -> Study:
         StudyError: Naming the key at fault.
         OptionError: For a protocol that cannot be.
     """
-    _check_keys("study", document, {"problems", "optimizers"}, {"seeds", "protocol", "executor"})
+    required, known = ("problems", "optimizers"), ("seeds", "protocol", "executor")
+    check_keys("study", document, required=required, known=known, error=StudyError)
     protocol = document.get("protocol", {})
-    _check_keys("[protocol]", protocol, set(), {f.name for f in fields(Protocol)})
+    names = [field.name for field in fields(Protocol)]
+    check_keys("[protocol]", protocol, known=names, error=StudyError)
     study = Study(
         problems=_texts("problems", document["problems"]),
         optimizers=_choices(document["optimizers"]),
@@ -196,7 +194,7 @@ def seeds_of(value: Any) -> tuple[int, ...]:
     ):
         raise StudyError(
             f"seeds: expected a count up to {MAX_SEEDS} or distinct whole numbers from 0 to "
-            f"{2**32 - 1}, got {_short(value)}"
+            f"{2**32 - 1}, got {shown(value)}"
         )
     return tuple(seeds)
 
@@ -210,7 +208,7 @@ def check_labels(choices: Sequence[OptimizerChoice]) -> None:
 
 def _choices(value: Any) -> tuple[OptimizerChoice, ...]:
     if not isinstance(value, list) or not value:
-        raise StudyError(f"optimizers: expected a list of names or tables, got {_short(value)}")
+        raise StudyError(f"optimizers: expected a list of names or tables, got {shown(value)}")
     choices = tuple(_choice(item) for item in value)
     check_labels(choices)
     return choices
@@ -220,7 +218,8 @@ def _choice(item: Any) -> OptimizerChoice:
     if isinstance(item, str):
         name = _text("optimizers", item)
         return OptimizerChoice(name, name)
-    _check_keys("optimizers", item, {"name"}, {"label", "options"})
+    optional = ("label", "options")
+    check_keys("optimizers", item, required=("name",), known=optional, error=StudyError)
     name = _text("optimizers", item["name"])
     label = _text("optimizers", item.get("label", name))
     return OptimizerChoice(name, label, _options(label, item.get("options", {})))
@@ -228,7 +227,7 @@ def _choice(item: Any) -> OptimizerChoice:
 
 def _options(label: str, options: Any) -> tuple[tuple[str, Any], ...]:
     if not isinstance(options, dict):
-        raise StudyError(f"optimizers: expected options as a table, got {_short(options)}")
+        raise StudyError(f"optimizers: expected options as a table, got {shown(options)}")
     if wrong := sorted(set(options) & set(RUN_OPTIONS)):
         raise StudyError(
             f"optimizers: {label}: expected no option {', '.join(wrong)}, which belongs to the "
@@ -248,7 +247,7 @@ def _is_importable(name: str, optimizer: object) -> bool:
 
 
 def _text(key: str, value: Any) -> str:
-    return _texts(key, [value])[0]
+    return checked_text(key, value, StudyError)
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:
@@ -257,23 +256,7 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
         or not value
         or any(not isinstance(text, str) or not text.strip() for text in value)
     ):
-        raise StudyError(f"{key}: expected texts, got {_short(value)}")
+        raise StudyError(f"{key}: expected texts, got {shown(value)}")
     if key == "problems" and len(set(value)) < len(value):
         raise StudyError(f"problems: expected distinct names, got {', '.join(value)}")
     return tuple(value)
-
-
-def _check_keys(where: str, table: Any, required: set[str], optional: set[str]) -> None:
-    if not isinstance(table, dict):
-        raise StudyError(f"{where}: expected a table, got {_short(table)}")
-    if missing := sorted(required - set(table)):
-        raise StudyError(f"{where}: expected {', '.join(missing)}, got {sorted(table)}")
-    if unknown := sorted(set(table) - required - optional):
-        raise StudyError(
-            f"{where}: expected keys among {', '.join(sorted(required | optional))}, got {unknown}"
-        )
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from parabolt.documents import check_keys, checked_text, parse_toml, read_text
 from parabolt.errors import InstanceError, InvalidConfigurationError, UnknownNameError
 from parabolt.instances.model_shape import MODEL_PARTS, ModelShape
 from parabolt.instances.specs import Cluster, Instance, PeakMemColumn, Workload
@@ -34,10 +33,7 @@ def instance_text(name: str) -> str:
         InstanceError: If the file can't be read.
     """
     if name.endswith(".toml"):
-        try:
-            return Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InstanceError(f"cannot read instance file {name}: {error}") from error
+        return read_text(name, "instance file", InstanceError)
     if name not in instance_names():
         raise UnknownNameError.of("instance", name, instance_names())
     return (_folder() / f"{name}.toml").read_text(encoding="utf-8")
@@ -72,9 +68,9 @@ def parse_instance(text: str, *, origin: str) -> Instance:
         InstanceError: Naming the section and key at fault.
     """
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InstanceError(f"{origin}: expected TOML, got {error}") from error
+        document = parse_toml(text, InstanceError)
+    except InstanceError as error:
+        raise InstanceError(f"{origin}: {error}") from error
     return instance_from_document(document, origin=origin)
 
 
@@ -88,13 +84,19 @@ def instance_from_document(document: Any, *, origin: str) -> Instance:
     Raises:
         InstanceError: Naming the section and key at fault.
     """
-    optional = {"max_virtual_stages", "peak_mem"}
-    _expect_keys(origin, document, {"name", "knobs", *_SECTIONS}, optional)
+    optional = ("max_virtual_stages", "peak_mem")
+    check_keys(
+        origin,
+        document,
+        required=("name", *_SECTIONS, "knobs"),
+        known=optional,
+        error=InstanceError,
+    )
     try:
         document = _from_version_0_1(document)
         sections = {key: _section(document[key], key, of) for key, of in _SECTIONS.items()}
         return Instance(
-            name=_name(document["name"]),
+            name=checked_text("name", document["name"], InstanceError),
             levels=_levels(document["knobs"]),
             max_virtual_stages=document.get("max_virtual_stages"),
             peak_mem=_section(document["peak_mem"], "peak_mem", PeakMemColumn)
@@ -141,8 +143,13 @@ def _folder() -> Traversable:
 
 def _section(table: Any, key: str, of: type) -> Any:
     known = fields(of)
-    required = {field.name for field in known if field.default is MISSING}
-    _expect_keys(f"[{key}]", table, required, {field.name for field in known})
+    check_keys(
+        f"[{key}]",
+        table,
+        required=[field.name for field in known if field.default is MISSING],
+        known=[field.name for field in known],
+        error=InstanceError,
+    )
     if of is ModelShape:
         parts = {
             part: _section(table[part], f"{key}.{part}", kind)
@@ -170,15 +177,9 @@ def _from_version_0_1(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _name(name: Any) -> str:
-    if not isinstance(name, str) or not name:
-        raise InstanceError(f"name: expected a text, got {name!r}")
-    return name
-
-
 def _levels(table: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    required = {name for name, knob in KNOBS.items() if knob.neutral is None}
-    _expect_keys("[knobs]", table, required, set(KNOBS))
+    required = [name for name, knob in KNOBS.items() if knob.neutral is None]
+    check_keys("[knobs]", table, required=required, known=KNOBS, error=InstanceError)
     for name, values in table.items():
         if not isinstance(values, list):
             raise InstanceError(f"[knobs] {name}: expected a list of sizes, got {values!r}")
@@ -194,13 +195,3 @@ def _value(name: str, stated: Any) -> Any:
         return knob.parse(stated)
     except InvalidConfigurationError as error:
         raise InstanceError(f"[knobs] {error}") from error
-
-
-def _expect_keys(where: str, table: Any, required: set[str], optional: set[str]) -> None:
-    if not isinstance(table, dict):
-        raise InstanceError(f"{where}: expected a table, got {table!r}")
-    if missing := sorted(required - set(table)):
-        raise InstanceError(f"{where}: expected {', '.join(sorted(required))}; missing {missing}")
-    if unknown := sorted(set(table) - required - optional):
-        allowed = ", ".join(sorted(required | optional))
-        raise InstanceError(f"{where}: expected keys among {allowed}, got {unknown}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from parabolt.documents import check_keys, checked_text, parse_toml, read_text, shown
 from parabolt.errors import ParaboltError, SpecError
 from parabolt.instances.catalogue import load_instance
 from parabolt.trials.spec.spec import Budget, LauncherSpec, OptimizerSpec, Spec, TrialSpec
@@ -27,10 +27,7 @@ def load_spec(path: Path) -> Spec:
     Raises:
         SpecError: Naming the file, section and key at fault.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"cannot read spec {path}: {error}") from error
+    text = read_text(path, "spec", SpecError)
     return parse_spec(text, origin=str(path), folder=path.resolve().parent)
 
 
@@ -48,27 +45,23 @@ def parse_spec(text: str, *, origin: str, folder: Path) -> Spec:
         SpecError: Naming the section and key at fault.
     """
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{origin}: expected TOML, got {error}") from error
-    try:
-        return _spec(document, folder)
+        return _spec(parse_toml(text, SpecError), folder)
     except ParaboltError as error:
         raise SpecError(f"{origin}: {error}") from error
 
 
 def _spec(document: dict[str, Any], folder: Path) -> Spec:
-    _expect_keys(document, _KEYS)
-    for key in ("instance", "command"):
-        if key not in document:
-            raise SpecError(f"expected {key}, got none")
+    required = ("instance", "command")
+    check_keys("spec", document, required=required, known=_KEYS, error=SpecError)
     optimizer = dict(_table(document, "optimizer"))
     return Spec(
         instance=load_instance(_instance(document["instance"], folder)),
         command=Template.parse(_command(document["command"])),
-        framework=_text("framework", document["framework"]) if "framework" in document else None,
+        framework=checked_text("framework", document["framework"], SpecError)
+        if "framework" in document
+        else None,
         environment=tuple(
-            (name, Template((_text(f"environment.{name}", value),)))
+            (name, Template((checked_text(f"environment.{name}", value, SpecError),)))
             for name, value in _table(document, "environment").items()
         ),
         folder=folder,
@@ -76,7 +69,9 @@ def _spec(document: dict[str, Any], folder: Path) -> Spec:
         launcher=_section(document, "launcher", LauncherSpec),
         budget=_section(document, "budget", Budget) if "budget" in document else None,
         optimizer=OptimizerSpec(
-            name=_text("optimizer.name", optimizer.pop("name", OptimizerSpec.name)),
+            name=checked_text(
+                "optimizer.name", optimizer.pop("name", OptimizerSpec.name), SpecError
+            ),
             seed=optimizer.pop("seed", OptimizerSpec.seed),
             options=optimizer,
         ),
@@ -87,7 +82,7 @@ def _spec(document: dict[str, Any], folder: Path) -> Spec:
 
 
 def _instance(name: Any, folder: Path) -> str:
-    text = _text("instance", name)
+    text = checked_text("instance", name, SpecError)
     return str(folder / text) if text.endswith(".toml") else text
 
 
@@ -95,7 +90,7 @@ def _command(command: Any) -> str | list[str]:
     is_list = isinstance(command, list) and all(isinstance(part, str) for part in command)
     if isinstance(command, str) or is_list:
         return command  # type: ignore[no-any-return] # a text, or a list of texts as just checked
-    raise SpecError(f"command: expected a text or a list of texts, got {command!r}")
+    raise SpecError(f"command: expected a text or a list of texts, got {shown(command)}")
 
 
 def _section(document: dict[str, Any], name: str, of: type) -> Any:
@@ -103,8 +98,8 @@ def _section(document: dict[str, Any], name: str, of: type) -> Any:
     if of is TrialSpec and "memory_gb" in table:  # version 0.1: a GPU's "GB" was a GiB
         table = {("memory_gib" if k == "memory_gb" else k): v for k, v in table.items()}
     types = {f.name: str(f.type) for f in fields(of)}
+    check_keys(f"[{name}]", table, known=types, error=SpecError)
     try:
-        _expect_keys(table, types)
         return of(**{key: _typed(key, value, types[key]) for key, value in table.items()})
     except ParaboltError as error:
         raise SpecError(f"[{name}] {error}") from error
@@ -115,30 +110,19 @@ def _typed(key: str, value: Any, annotation: str) -> Any:
     if annotation.startswith("tuple"):
         of = int if "int" in annotation else str
         if not isinstance(value, list) or not all(type(item) is of for item in value):
-            raise SpecError(f"{key}: expected a list of {of.__name__}, got {value!r}")
+            raise SpecError(f"{key}: expected a list of {of.__name__}, got {shown(value)}")
         return tuple(value)
     if annotation == "str":
-        return _text(key, value)
+        return checked_text(key, value, SpecError)
     if annotation == "float" and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise SpecError(f"{key}: expected a number, got {value!r}")
+        raise SpecError(f"{key}: expected a number, got {shown(value)}")
     if annotation == "int" and type(value) is not int:
-        raise SpecError(f"{key}: expected a whole number, got {value!r}")
+        raise SpecError(f"{key}: expected a whole number, got {shown(value)}")
     return value
 
 
 def _table(document: dict[str, Any], name: str) -> dict[str, Any]:
     table = document.get(name, {})
     if not isinstance(table, dict):
-        raise SpecError(f"{name}: expected a table, got {table!r}")
+        raise SpecError(f"{name}: expected a table, got {shown(table)}")
     return table
-
-
-def _text(key: str, value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise SpecError(f"{key}: expected a text, got {value!r}")
-    return value
-
-
-def _expect_keys(table: dict[str, Any], known: Any) -> None:
-    if unknown := sorted(set(table) - set(known)):
-        raise SpecError(f"expected keys among {', '.join(known)}, got {', '.join(unknown)}")
