@@ -21,7 +21,10 @@ TEXT = (resources.files("parabolt.instances") / "catalogue" / "pco32.toml").read
 
 
 def test_built_in_instances():
-    assert instance_names() == ["pco16", "pco32", "pco4-cpu", "pco64"]
+    names = instance_names()
+    assert names[:4] == ["pco16", "pco32", "pco4-cpu", "pco64"]
+    assert len(names) == 4 + 21
+    assert all(name.startswith("uscale-") for name in names[4:])
     pco16 = load_instance("pco16")
     assert pco16.model == ModelShape(
         n_layers=32, n_heads=32, hidden_size=4096, ffn_size=11008, vocabulary=32000

@@ -100,7 +100,8 @@ class Layout:
         tables = np.where(pp == 1.0, instance.n_embeddings, 1.0) * instance.embedding_parameters
         return cls(
             instance, dp, tp, pp, cp, chunks, 1e6 * bucket,
-            np.asarray(sizes.sp) > 1, zero <= 1, zero == 2, zero == 3,
+            (np.asarray(sizes.sp) > 1) | (instance.is_sequence_parallel & (tp > 1)),
+            zero <= 1, zero == 2, zero == 3,
             (zero == 0) & (not instance.is_optimizer_sharded),
             n_shards, n_micro, n_micro * micro_tokens, micro_tokens, layers, layers / chunks,
             (layers * instance.layer_parameters + tables) / tp,

@@ -38,6 +38,7 @@ class ResolvedInstance:
         gpus_per_link_domain: GPUs that the fast links join, usually those of a host.
         capacity_gib: Memory of a GPU in GiB.
         recomputation: What is recomputed; see `Workload`.
+        is_sequence_parallel: See `Workload`.
         is_attention_fused: See `Workload`.
         is_optimizer_sharded: See `Instance`.
         weight_bytes: Bytes per parameter.
@@ -63,6 +64,7 @@ class ResolvedInstance:
     gpus_per_link_domain: int
     capacity_gib: float
     recomputation: str
+    is_sequence_parallel: bool
     is_attention_fused: bool
     is_optimizer_sharded: bool
     weight_bytes: int
@@ -97,7 +99,7 @@ class ResolvedInstance:
             work.tokens_per_iteration or work.batch_size * work.sequence_length,
             None if micro_batch is None else micro_batch * work.sequence_length,
             cluster.n_gpus, cluster.gpus_per_link_domain, cluster.memory_gib, work.recomputation,
-            work.is_attention_fused, instance.is_optimizer_sharded,
+            work.is_sequence_parallel, work.is_attention_fused, instance.is_optimizer_sharded,
             work.weight_bytes, work.gradient_bytes, work.optimizer_state_bytes,
             hardware, tuple(assumptions),
         )  # fmt: skip

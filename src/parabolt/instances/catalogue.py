@@ -60,8 +60,9 @@ def parse_instance(text: str, *, origin: str) -> Instance:
 
     Args:
         text: TOML with `name`, the tables `model`, `cluster`, `workload` and `knobs`, and
-            optionally `max_virtual_stages` and the table `peak_mem`. The key `memory_gb` of version
-            0.1 is read as `memory_gib`; its tables state peak memory in "GB" of the same size.
+            optionally `max_virtual_stages`, `dialect` and the table `peak_mem`. The key `memory_gb`
+            of version 0.1 is read as `memory_gib`; its tables state peak memory in "GB" of the same
+            size.
         origin: Where the text comes from, for error messages.
 
     Raises:
@@ -84,7 +85,7 @@ def instance_from_document(document: Any, *, origin: str) -> Instance:
     Raises:
         InstanceError: Naming the section and key at fault.
     """
-    optional = ("max_virtual_stages", "peak_mem")
+    optional = ("max_virtual_stages", "peak_mem", "dialect")
     check_keys(
         origin,
         document,
@@ -99,6 +100,7 @@ def instance_from_document(document: Any, *, origin: str) -> Instance:
             name=checked_text("name", document["name"], InstanceError),
             levels=_levels(document["knobs"]),
             max_virtual_stages=document.get("max_virtual_stages"),
+            dialect=document.get("dialect", "bolt"),
             peak_mem=_section(document["peak_mem"], "peak_mem", PeakMemColumn)
             if "peak_mem" in document
             else None,

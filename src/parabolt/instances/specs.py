@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import InstanceError
+from parabolt.instances.dialects import DIALECTS
 from parabolt.instances.micro_batches import whole_micro_batches
 from parabolt.instances.validation import is_number, require_bools, require_positive_ints, stated
 from parabolt.space import rules
@@ -137,6 +138,8 @@ class Workload:
         micro_batch_size: Sequences per micro-batch of a pipeline. None for the rule that an
             iteration has pp x grad_accum micro-batches.
         recomputation: One of `RECOMPUTATIONS`.
+        is_sequence_parallel: Whether every tensor-parallel group is sequence-parallel as well,
+            whatever the knob sp says.
         is_attention_fused: Whether attention never writes its scores (FlashAttention).
         is_optimizer_sharded: Whether data-parallel ranks share the optimizer states at ZeRO 0
             (Megatron-LM's distributed optimizer), as in the published tables; see
@@ -154,6 +157,7 @@ class Workload:
     tokens_per_iteration: int | None = None
     micro_batch_size: int | None = None
     recomputation: str = "none"
+    is_sequence_parallel: bool = False
     is_attention_fused: bool = True
     is_optimizer_sharded: bool | None = None
     optimizer_state_bytes: int = 12
@@ -165,7 +169,12 @@ class Workload:
         bytes_ = ("optimizer_state_bytes", "gradient_bytes", "weight_bytes")
         optional = stated(self, "tokens_per_iteration", "micro_batch_size")
         require_positive_ints(self, *required, *bytes_, *optional)
-        require_bools(self, "is_attention_fused", *stated(self, "is_optimizer_sharded"))
+        require_bools(
+            self,
+            "is_sequence_parallel",
+            "is_attention_fused",
+            *stated(self, "is_optimizer_sharded"),
+        )
         if self.recomputation not in RECOMPUTATIONS:
             raise InstanceError(
                 f"recomputation: expected one of {', '.join(RECOMPUTATIONS)}, "
@@ -187,6 +196,7 @@ class Instance:
             and complete.
         max_virtual_stages: Cap on pp x chunks where chunks > 1; None for no cap.
         peak_mem: How published tables of the instance state peak memory; None for GiB.
+        dialect: Whose configurations are valid, one of `DIALECTS`.
 
     Raises:
         InstanceError: If a value cannot be.
@@ -199,8 +209,13 @@ class Instance:
     levels: tuple[tuple[str, tuple[int, ...]], ...]
     max_virtual_stages: int | None = None
     peak_mem: PeakMemColumn | None = None
+    dialect: str = "bolt"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.dialect, str) or self.dialect not in DIALECTS:
+            raise InstanceError(
+                f"{self.name}, dialect: expected one of {', '.join(DIALECTS)}, got {self.dialect!r}"
+            )
         given = dict(self.levels)
         if len(given) < len(self.levels) or not given.keys() <= KNOBS.keys():
             names = [name for name, _ in self.levels]
@@ -251,24 +266,7 @@ class Instance:
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
         """Everything a valid configuration of this instance meets."""
-        model, cluster = self.model, self.cluster
-        cap = self.max_virtual_stages
-        return (
-            rules.gpu_count(cluster.n_gpus),
-            rules.sequence_parallel(),
-            rules.tensor_parallel_in_host(cluster.gpus_per_host),
-            rules.tensor_parallel_heads(model.n_heads),
-            rules.zero_without_pipeline(),
-            rules.chunks_with_pipeline(),
-            self._layer_rule(),
-            *((rules.interleaving_cap(cap),) if cap is not None else ()),
-            *self._knob_rules(),
-        )
-
-    def _layer_rule(self) -> Rule:
-        levels, n_layers = dict(self.levels), self.model.n_layers
-        is_even = levels["first_layers"] == levels["last_layers"] == (0,)
-        return rules.layers_divisible(n_layers) if is_even else rules.layers_in_stages(n_layers)
+        return (*DIALECTS[self.dialect](self), *self._knob_rules())
 
     def _knob_rules(self) -> tuple[Rule, ...]:
         """Listed values, and where the knobs belong that are not neutral throughout."""

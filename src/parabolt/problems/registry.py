@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from parabolt.errors import UnknownNameError
 from parabolt.instances.catalogue import instance_names
 from parabolt.problems.tabular import TabularProblem
-from parabolt.tables.sources import EMBEDDED, is_name, load_table
+from parabolt.tables.sources import EMBEDDED, WITHOUT_OPTIMUM, is_name, load_table
 
 if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
@@ -19,8 +19,8 @@ SIMULATED = "simulated:"
 
 
 def problem_names() -> tuple[str, ...]:
-    """Names of the problems whose tables are embedded."""
-    return EMBEDDED
+    """Names of the problems whose tables are embedded, those without a finished run left out."""
+    return tuple(name for name in EMBEDDED if name not in WITHOUT_OPTIMUM)
 
 
 def load_problem(

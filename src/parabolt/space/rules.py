@@ -92,6 +92,16 @@ def zero_without_pipeline() -> Rule:
     )
 
 
+def zero_with_replicas() -> Rule:
+    """ZeRO shares states among data-parallel replicas, so there are several."""
+    return Rule(
+        "zero_with_replicas",
+        ("dp", "zero"),
+        lambda c: (c.zero == 0) | (c.dp > 1),
+        lambda c: f"ZeRO stage {c.zero} needs replicas to share with, and dp is 1",
+    )
+
+
 def chunks_with_pipeline() -> Rule:
     """More than one model chunk (interleaving) needs pipeline stages."""
     return Rule(

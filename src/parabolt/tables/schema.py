@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Literal
 
 from parabolt.outcome import Source
@@ -11,6 +13,7 @@ from parabolt.space.knobs import KNOBS, Shown
 
 if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
+    from parabolt.space.knobs import Knob
 
 Role = Literal["input", "context", "output", "provenance"]
 Dtype = Literal["int64", "float64", "bool", "string"]
@@ -155,9 +158,20 @@ def context_values(instance: Instance) -> dict[str, int | str]:
     unsaid = {
         axis.column
         for axis in _axes(instance)
-        if axis.knob.shown is Shown.NEVER and axis.values == (axis.knob.neutral,)
+        if axis.values == (axis.knob.neutral,)
+        and (axis.knob.shown is Shown.NEVER or not _can_belong(axis.knob, instance))
     }
     return {name: value for name, value in known_context(instance).items() if name not in unsaid}
+
+
+def _can_belong(knob: Knob, instance: Instance) -> bool:
+    """Whether a knob belongs to any configuration of the instance's levels."""
+    if knob.belongs is None:
+        return True
+    levels = dict(instance.levels)
+    choices = product(*(levels[name] for name in knob.belongs.knobs))
+    decisive = [SimpleNamespace(**dict(zip(knob.belongs.knobs, c, strict=True))) for c in choices]
+    return any(knob.belongs.holds(configuration) for configuration in decisive)
 
 
 def known_context(instance: Instance) -> dict[str, int | str]:

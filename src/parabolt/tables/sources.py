@@ -33,8 +33,18 @@ if TYPE_CHECKING:
 #: Which data a built-in name can stand for.
 DATA_SOURCES: tuple[str, ...] = ("embedded", "hub")
 
+#: Tables of the Ultra-Scale Playbook's sweep: 1B, 8B and 80B models on 1 to 64 hosts of 8 GPUs.
+USCALE: tuple[str, ...] = tuple(
+    f"uscale-{model}-{n_gpus}"
+    for model in ("1b", "8b", "80b")
+    for n_gpus in (8, 16, 32, 64, 128, 256, 512)
+)
+
 #: Embedded tables, by the name of their instance.
-EMBEDDED: tuple[str, ...] = ("pco32", "pco64", "pco4-cpu")
+EMBEDDED: tuple[str, ...] = ("pco32", "pco64", "pco4-cpu", *USCALE)
+
+#: Embedded tables without a run that finished: there is nothing to search.
+WITHOUT_OPTIMUM: tuple[str, ...] = ("uscale-80b-8", "uscale-80b-16")
 
 
 @dataclass(frozen=True, eq=False)
