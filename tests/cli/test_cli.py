@@ -36,6 +36,15 @@ def test_problems():
     ]
 
 
+def test_a_failed_run_is_named_so():
+    text = output("show", "uscale-8b-8")
+    assert "60 candidates, 13 feasible, 47 failed (memory or a crash)" in text
+    config = "dp=8 zero=0 bucket=25 micro_batch=1"
+    assert "failed, and whether for memory or a crash is not recorded" in " ".join(
+        output("evaluate", "uscale-8b-8", "--config", config).split()
+    )
+
+
 def test_show():
     text = output("show", "pco64")
     assert "780 candidates, 560 feasible, 220 out of memory" in text

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from parabolt.cli.output import Json, Source, bold, console, print_json
+from parabolt.outcome import Status
 from parabolt.problems.registry import load_problem
 from parabolt.space.configuration import Configuration
 
@@ -17,7 +18,7 @@ def evaluate(
     source: Source = "embedded",
     json: Json = False,
 ) -> None:
-    """Look one configuration up: ok or out of memory, throughput, peak memory."""
+    """Look one configuration up: ok, out of memory or failed; throughput, peak memory."""
     found = load_problem(problem, source=source)
     configuration = Configuration.parse(config)
     outcome = found.evaluate(configuration)
@@ -45,4 +46,7 @@ def evaluate(
             f"({outcome.memory_source}), margin {outcome.memory_margin:+.3f}"
         )
     else:
-        out.print("the run exhausted GPU memory; no throughput was measured")
+        reason = "exhausted GPU memory"
+        if outcome.status is Status.FAILED:
+            reason = "failed, and whether for memory or a crash is not recorded"
+        out.print(f"the run {reason}; no throughput was measured")

@@ -33,13 +33,13 @@ def show(
         print_json(_as_json(found))
         return
     out = console()
-    n_feasible = int(found.table.is_feasible.sum())
-    out.print(
-        bold(found.name),
-        f": {len(found.space)} candidates, {n_feasible} feasible, "
-        f"{len(found.space) - n_feasible} out of memory",
-        sep="",
-    )
+    outcomes = found.table.outcomes
+    n_feasible, n_oom = int(outcomes.is_feasible.sum()), int(outcomes.is_oom.sum())
+    n_failed = len(outcomes) - n_feasible - n_oom
+    counts = [f"{len(outcomes)} candidates", f"{n_feasible} feasible"]
+    counts += [f"{n_oom} out of memory"] if n_oom or not n_failed else []
+    counts += [f"{n_failed} failed (memory or a crash)"] if n_failed else []
+    out.print(bold(found.name), f": {', '.join(counts)}", sep="")
     out.print(f"data {found.version}, SHA-256 {found.content_hash}")
     _print_context(out, found)
     _print_knobs(out, found)
@@ -49,7 +49,6 @@ def show(
         f"      {best.throughput:.6f} iterations/s, {best.peak_memory_gib:.1f} GiB peak memory "
         f"({found.optimum.provenance})"
     )
-    outcomes = found.table.outcomes
     feasible = outcomes.is_feasible
     _print_histogram(out, "throughput, iterations/s", outcomes.throughput[feasible], ".3f")
     _print_histogram(out, "peak memory, GiB", outcomes.peak_memory_gib[feasible], ".1f")
