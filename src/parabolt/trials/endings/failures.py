@@ -203,8 +203,11 @@ def _shortages(stream: Stream) -> Iterator[Shortage]:
         own = raised.get(line.order)
         if own is None and not line.is_suspect:
             continue
-        is_exception = own is not None or messages.is_exception(plain(line.text))
+        text = plain(line.text)
+        is_exception = own is not None or messages.is_exception(text)
         weight = weight_of(line.text, is_exception=is_exception)
+        if weight is Weight.NONE and is_exception:
+            weight = weight_of(text, is_exception=True)
         if weight is Weight.NONE:
             continue
         around = [x.text for x in stream.lines[max(at - 1, 0) : at + 2]]

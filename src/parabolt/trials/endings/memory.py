@@ -95,8 +95,11 @@ _EXCEPTION_HEADS = (
     r"(?i:\binsufficient (?:\w+ )?memory\b)",
     r"(?i:\bnot enough (?:\w+ ){0,2}memory\b|\bmemory allocation (?:error|fail\w+))",
     r"(?i:\b(?:unable|failed|could not|cannot|can't) (?:to )?allocate\b.{0,60}\bmemory\b)",
-    r"\bOOM\b",
+    r"\bOOM\b|No executable batch size found",
 )
+#: A whole message with its figure. No source code has one, even where lines of several ranks ran
+#: into each other.
+WITH_FIGURE = re.compile(r"out of memory\. Tried to allocate [\d.]+ [KMGT]i?B")
 
 
 def _any_of(*expressions: str) -> re.Pattern[str]:
@@ -126,6 +129,7 @@ _HANDLED_AFTER = re.compile(
     r"(?i)(?:[,;.:!()-]|\band\b) *(?:so |now |then |will )*"
     r"(?:retry(?:ing)?\b(?! (?:failed|limit))|skipp(?:ing|ed)|ignor(?:ing|ed)|falling back"
     r"|recover(?:ing|ed)|trying again|reducing|lowering|halving|continuing)\b"
+    r"|\bwill be (?:decreased|reduced|lowered|halved|retried|skipped)\b|\bis not a failure\b"
 )
 _WARNING_LEVEL = re.compile(
     r"\b(?:WARNING|WARN|INFO|DEBUG|NOTICE)\b|\b\w*Warning:|^\[?[WI](?:\d{4})? |^\[[WI]\d{3,4} "

@@ -24,7 +24,7 @@ def _any_of(expressions: Sequence[str]) -> re.Pattern[str]:
 _LAUNCHER = _any_of(
     [
         r"Sending process \d+ closing signal|failed \(exitcode: -?\d+\)|ChildFailedError",
-        r"SignalException|[Dd]eath signal|torch\.distributed\.elastic|torch/distributed/elastic",
+        r"SignalException|[Dd]eath signal|torch[./]distributed[./]elastic[./](?!rendezvous)",
         r"^-- Process \d+ terminated with the following error|Process(?:Raised|Exited)Exception",
         r"CalledProcessError|exits with return code|sigkill_handler|Killing subprocess",
         r"^srun: |^slurmstepd[^ ]*: |^salloc: |^sbatch: |Job step aborted",
@@ -67,6 +67,7 @@ _COLLECTIVE_TIMEOUT = _any_of(
         r"[Ss]ome NCCL operations have failed or timed out|Timeout at NCCL work",
         r"Observed flight recorder dump signal",
         r"Timed out waiting \d+ms for (?:recv|send) operation",
+        r"Timed out initializing process group|[Ss]tore.?based.?barrier.{0,80}[Tt]imed? ?out",
         r"wait timeout after \d+ms|monitoredBarrier.*timed out|failed to pass monitoredBarrier",
         r"Watchdog.*got stuck for \d+ seconds|Heartbeat monitor timed out",
         r"EI0002|Notify register times? out|HCCL.{0,80}(?:times? out|timeout)",
@@ -91,15 +92,16 @@ _HARDWARE = _any_of(
         r"[Uu]ncorrectable (?:ECC|NVLink)|ECC_UNCORRECTABLE|double[- ]bit ECC|NVLink.*error",
         r"fallen off the bus|GPU is lost|GPU_IS_LOST|Unable to determine the device handle",
         # application faults have other numbers
-        r"\bXid\b[^:]*: (?:48|6[1-4]|74|79|92|9[45]|119|120|14[05]|149)\b",
+        r"\bXid \(PCI:[\da-fA-F:.]+\): (?:48|6[1-4]|74|79|92|9[45]|119|120|14[05]|149)\b",
         r"CUDA-capable device\(s\) is/are busy or unavailable|no CUDA-capable device",
         r"No CUDA GPUs are available|CUDA driver initialization failed|system not yet initialized",
         r"CUDA_ERROR_(?:NO_DEVICE|SYSTEM_NOT_READY|DEVICE_UNAVAILABLE)|library version mismatch",
         r"GPU hang|amdgpu.{0,80}(?:GPU reset|ring .{0,40}timeout)|HW Exception by GPU",
         r"DUE TO (?:NODE FAILURE|PREEMPTION|JOB REQUEUE)|Node failure on|\bNODE_FAIL\b",
         r"[Nn]ode \S{1,60} (?:is )?(?:went down|not responding|unreachable|was lost)",
-        r"[Jj]ob (?:is|was|has been) preempted|[Ss]pot.{0,40}(?:interrupt|reclaim|terminat)",
-        r"[Ii]nstance.{0,60}(?:reclaim|preempt|being terminated)|\bEvicted\b|is being preempted",
+        r"\b(?:is|was|has been|were|being) preempted\b",
+        r"[Ss]pot.{0,40}(?:interrupt|reclaim|terminat)",
+        r"[Ii]nstance.{0,60}(?:reclaim|preempt|being terminated)|\bEvicted\b",
     ]
 )
 
@@ -111,7 +113,8 @@ _NETWORK = _any_of(
         r"EADDRINUSE|[Aa]ddress already in use",
         r"client socket has (?:timed out|failed to connect)|\d+/\d+ clients joined",
         r"Rendezvous(?:Timeout|Connection)\w*Error",
-        r"NET/IB ?: Got (?:completion|async)|ibv_\w+|transport retry counter exceeded",
+        r"NET/IB ?: Got (?:completion|async)|mlx\d.{0,60}completion with error",
+        r"ibv_\w+|transport retry counter exceeded",
         r"\blink (?:is )?down\b|NET/OFI.{0,80}(?:fail|error)|EI0006|[Gg]etting socket times? out",
         r"Stale file handle|Input/output error|Remote I/O error|endpoint is not connected",
     ]
@@ -123,7 +126,8 @@ _USAGE = _any_of(
         r": error: (?:unrecognized arguments|argument |ambiguous option|the following arguments)",
         r"unrecognized arguments|Unrecognized options|No such option|Invalid value for '",
         r"Could not override|is not in struct|Config(?:Key|Attribute|Value|uration)?Error\b",
-        r"MissingMandatoryValue|ConfigCompositionException|ValidationError\b.*for \w+",
+        r"MisconfigurationException|MissingMandatoryValue|ConfigCompositionException",
+        r"ValidationError\b.*for \w+",
         r"DeepSpeedConfigError|error: Parser key|got an unexpected argument",
     ]
 )

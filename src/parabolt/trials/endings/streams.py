@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from parabolt.frameworks.log_line import log_lines
+from parabolt.trials.endings.memory import WITH_FIGURE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -214,16 +215,22 @@ def _stream(rank: int | None, lines: list[Line]) -> Stream:
             if text[: header.start()].strip(" ╭─"):
                 kept.append(replace(line, text=text[: header.start()]))  # a bar without its end
             end = _end_of_frames(lines, at)
+            kept += [x for x in lines[at:end] if x.is_suspect and WITH_FIGURE.search(x.text)]
             if end < len(lines) and _RAISED.match(plain(lines[end].text)):
                 source = _source(lines[at:end])
                 raised.append(Raised(_message(lines, end), is_passing, is_chained, source))
             at, is_chained, is_passing = end, False, False
         elif _FILE.match(text):
-            at += at < len(lines) and bool(_FRAME.match(plain(lines[at].text)))
+            at += at < len(lines) and _is_source(lines[at])
         elif not _NATIVE_FRAME.match(text):
             is_passing = bool(_PASSING.search(text))
             kept.append(line)
     return Stream(rank, tuple(kept), tuple(raised))
+
+
+def _is_source(line: Line) -> bool:
+    """Whether the line after one that names a file shows its source."""
+    return bool(_FRAME.match(plain(line.text))) and not WITH_FIGURE.search(line.text)
 
 
 def _end_of_frames(lines: list[Line], at: int) -> int:

@@ -109,10 +109,8 @@ def _was_killed(ending: Ending, exits: Sequence[ProcessEnd]) -> bool:
 
 def _lost_place(ending: Ending, account: Account) -> Verdict | None:
     """A verdict that the run lost its place: by the scheduler's state, or by failed hardware."""
-    if ending.hit_time_limit:
-        return None
     reason = _LOST_PLACE.get(ending.scheduler_state or "")
-    if reason is not None:
+    if reason is not None and not ending.hit_time_limit:
         by = f" ({ending.scheduler_reason})" if ending.scheduler_reason else ""
         return Verdict(Status.NODE, f"{reason}{by}")
     failed = next((f for f in account.failures if messages.is_hardware(f.message)), None)
@@ -133,18 +131,32 @@ def _own_error(ending: Ending, account: Account, exits: Sequence[ProcessEnd]) ->
             and (f.line.rank is not None or (f.has_traceback and not account.is_followed(f)))
         ]
     root = first_of(exits)
-    first = _first([f for f in own if f.is_exception], root) or _first(own, root)
-    if first is not None:
-        status = _STATUS[first.kind]
-        if status is Status.INVALID and account.has_begun:
-            status = Status.CRASHED
-        return Verdict(status, _told(ending, first, own))
-    if root is None or limit or ending.exit_code == 0:
+    first = _first([f for f in own if f.is_exception], root)
+    if first is None and not limit and (killed := _killed(ending, root)):
+        return Verdict(Status.CRASHED, killed)
+    first = first or _first(own, root)
+    if first is None:
         return None
-    number = signal_of(root.exit_code)
+    status = _STATUS[first.kind]
+    if status is Status.INVALID and account.has_begun:
+        status = Status.CRASHED
+    return Verdict(status, _told(ending, first, own))
+
+
+def _killed(ending: Ending, root: ProcessEnd | None) -> str:
+    """By which signal the first process ended, unless others sent it; empty for another end."""
+    code = ending.exit_code if root is None else root.exit_code
+    if code is None or ending.exit_code == 0:
+        return ""
+    number = signal_of(code)
     if number is None or number in _OF_OTHERS:
-        return None
-    return Verdict(Status.CRASHED, str(root))
+        return ""
+    return _no_error(ending, code) if root is None else str(root)
+
+
+def _no_error(ending: Ending, code: int) -> str:
+    said = f" ({ending.scheduler_reason})" if ending.scheduler_reason else ""
+    return f"ended with {exit_in_words(code)} and no error in any log{said}"
 
 
 def _first(failures: Sequence[Failure], root: ProcessEnd | None) -> Failure | None:
@@ -222,12 +234,10 @@ def _rest(ending: Ending, account: Account, exits: Sequence[ProcessEnd]) -> Verd
         return Verdict(Status.CRASHED, str(root))
     if lost is not None:
         return Verdict(Status.CRASHED, _quote(lost.line, lost.shown))
-    said = f" ({ending.scheduler_reason})" if ending.scheduler_reason else ""
     if code is None:
+        said = f" ({ending.scheduler_reason})" if ending.scheduler_reason else ""
         return Verdict(Status.CRASHED, f"ended without an exit code{said}")
-    return Verdict(
-        Status.CRASHED, f"ended with {exit_in_words(code)} and no error in any log{said}"
-    )
+    return Verdict(Status.CRASHED, _no_error(ending, code))
 
 
 def _quote(line: Line, text: str = "") -> str:
