@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from parabolt.problems.registry import load_problem, problem_names
     from parabolt.problems.simulated import SimulatedProblem
     from parabolt.problems.snapping import SnappedProblem
+    from parabolt.problems.suites import Suite, load_suite
     from parabolt.problems.tabular import TabularProblem
     from parabolt.space.configuration import Configuration
     from parabolt.tables.sources import load_table
@@ -87,6 +88,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "problems.problem": ("Optimum", "Problem"),
     "problems.registry": ("load_problem", "problem_names"),
     "problems.simulated": ("SimulatedProblem",),
+    "problems.suites": ("Suite", "load_suite"),
     "problems.snapping": ("SnappedProblem",),
     "problems.tabular": ("TabularProblem",),
     "space.configuration": ("Configuration",),
@@ -124,6 +126,7 @@ __all__ = [
     "SnappedProblem",
     "Source",
     "Status",
+    "Suite",
     "Table",
     "TableError",
     "TabularProblem",
@@ -133,6 +136,7 @@ __all__ = [
     "instance_names",
     "load_instance",
     "load_problem",
+    "load_suite",
     "load_table",
     "make_optimizer",
     "make_plan",

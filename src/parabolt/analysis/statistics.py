@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import (
@@ -21,7 +21,7 @@ from scipy.stats import (
 from parabolt.analysis.metrics import evaluations_to, final_regret_percent, group_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from parabolt.experiments.run import Run
     from parabolt.outcome import FloatArray
@@ -84,7 +84,7 @@ def compare_pairs(runs: Sequence[Run]) -> list[Comparison]:
             for name, group in groups.items()
         }
         pairs = list(combinations(regrets, 2))
-        paired = [_signed_rank_p(regrets[a], regrets[b]) for a, b in pairs]
+        paired = [signed_rank_p(regrets[a], regrets[b]) for a, b in pairs]
         for (first, second), p, corrected in zip(pairs, paired, holm(paired), strict=True):
             a, b = (np.array(list(regrets[name].values())) for name in (first, second))
             statistic, rank_sum_p = mannwhitneyu(a, b, alternative="two-sided")
@@ -112,7 +112,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in corrected]
 
 
-def _signed_rank_p(first: dict[int, float], second: dict[int, float]) -> float:
+def signed_rank_p(first: Mapping[Any, float], second: Mapping[Any, float]) -> float:
+    """Two-sided signed-rank test over the blocks that both have, such as seeds; 1 if all tie."""
     seeds = sorted(set(first) & set(second))
     # To 1e-9 %, as a rounding error would part what is tied.
     differences = np.array([first[seed] - second[seed] for seed in seeds]).round(9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,17 +15,22 @@ from parabolt.cli.study import ExecutorOption, load_problems, run_with_progress,
 from parabolt.errors import MissingDependencyError, OptionError
 from parabolt.experiments.results import read_results
 from parabolt.experiments.study import OptimizerChoice, Study
+from parabolt.problems.suites import problems_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from parabolt.analysis.leaderboard import Score
+    from parabolt.analysis.suite_scores import SuiteScore
     from parabolt.experiments.results import Board
 
 
 def bench(
     problems: Annotated[
-        list[str], typer.Argument(help="Problems by name, path or address, such as pco32 pco64.")
+        list[str],
+        typer.Argument(
+            help="Problems or suites by name, path or address, such as pco32 or uscale."
+        ),
     ],
     optimizers: Annotated[
         str,
@@ -43,6 +49,7 @@ def bench(
     """
     from parabolt.analysis.leaderboard import leaderboard, score_as_json  # scipy.stats is slow
     from parabolt.analysis.report import write_report
+    from parabolt.analysis.suite_scores import compare_over_problems, problem_scores, suite_scores
 
     names = [name.strip() for name in optimizers.split(",") if name.strip()]
     for what, given in (("problems", problems), ("optimizers", names)):
@@ -51,7 +58,7 @@ def bench(
     if jobs != -1 and jobs < 1:
         raise OptionError(f"jobs: expected -1 or a positive whole number, got {jobs}")
     study = Study(
-        problems=tuple(problems),
+        problems=problems_of(problems),
         optimizers=tuple(OptimizerChoice(name, name) for name in names),
         seeds=tuple(range(seeds)),
         executor=executor or ("local" if jobs == -1 else f"local:{jobs}"),
@@ -65,15 +72,51 @@ def bench(
     except MissingDependencyError as error:
         report = f"none, for {error}"
     scores = leaderboard(runs)
+    labels = {board.label: board.problem for board in results.boards}
+    n_candidates = {problem.name: len(problem.space) for problem in loaded}
+    by_problem = problem_scores(runs, {k: n_candidates[name] for k, name in labels.items()})
     if json:
-        print_json({"report": report, "leaderboard": [score_as_json(s) for s in scores]})
+        print_json(
+            {
+                "report": report,
+                "leaderboard": [score_as_json(s) for s in scores],
+                "problems": [asdict(score) for score in by_problem],
+                "suite": [asdict(score) for score in suite_scores(by_problem)],
+                "comparisons": [asdict(c) for c in compare_over_problems(by_problem)],
+            }
+        )
         tell_failures(final, out)
         return
     screen = console()
     for board in results.boards:
         _print_leaderboard(screen, board, [s for s in scores if s.problem == board.label])
+    if len(labels) > 1:
+        _print_suite(screen, suite_scores(by_problem))
     screen.print(f"report: {report}", soft_wrap=True, markup=False)
     tell_failures(final, out)
+
+
+def _print_suite(screen: Console, scores: list[SuiteScore]) -> None:
+    title = Text(f"mean over {scores[0].n_problems} problems")
+    table = Table(title=title, title_justify="left")
+    for heading in (
+        "optimizer",
+        "final regret, %",
+        "area, %",
+        "within 1 %",
+        "candidates until then",
+    ):
+        table.add_column(heading, justify="left" if heading == "optimizer" else "right")
+    for score in scores:
+        table.add_row(
+            Text(score.optimizer),
+            f"{score.regret_percent:.2f} [{score.regret_low_percent:.2f}, "
+            f"{score.regret_high_percent:.2f}]",
+            f"{score.area_percent:.2f}",
+            f"{100.0 * score.close_share:.0f} %",
+            f"{100.0 * score.close_fraction:.1f} %",
+        )
+    screen.print(table)
 
 
 def _print_leaderboard(screen: Console, board: Board, scores: list[Score]) -> None:
