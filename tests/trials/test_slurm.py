@@ -128,7 +128,7 @@ def test_a_node_that_fails(make_spec, tmp_path):
     attempt = run(spec_of(make_spec, "sleep", options=["--no-requeue"]), tmp_path / "a")
     thread.join()
     subprocess.run(["scontrol", "update", "NodeName=n2", "State=RESUME"], check=False, timeout=30)
-    assert attempt.verdict.status is Status.CRASHED
+    assert attempt.verdict.status is Status.NODE
     assert "a node of the job failed" in attempt.verdict.reason
 
 
@@ -143,7 +143,7 @@ def test_preemption(make_spec, tmp_path):
     thread = when_it_began(tmp_path, preempt)
     attempt = run(spec_of(make_spec, "sleep", options=["--exclusive"]), tmp_path / "a")
     thread.join()
-    assert attempt.verdict.status is Status.CRASHED
+    assert attempt.verdict.status is Status.NODE
     assert "the job was preempted" in attempt.verdict.reason
 
 

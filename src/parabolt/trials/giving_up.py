@@ -25,8 +25,8 @@ class GivingUp:
     @property
     def trials(self) -> list[Trial]:
         """The trials in a row so far that may not be at fault themselves, in order."""
-        found = [*self._crashed, *self._rejected, *self._lost]
-        return sorted(found, key=lambda trial: trial.number)
+        in_a_row = [*self._crashed, *self._rejected, *self._lost]
+        return sorted(in_a_row, key=lambda trial: trial.number)
 
     def add(self, trial: Trial) -> str | None:
         """Takes in a trial that has ended.

@@ -61,15 +61,15 @@ def sweep(
         LaunchError: If nothing can be launched, or one trial after the other crashes.
         StoreError: If the export can't be written.
     """
-    found = candidates_of(spec)
-    candidates = found.space.candidates
+    possible = candidates_of(spec)
+    candidates = possible.space.candidates
     with Session(
         spec, folder, purpose="sweep", retry_crashed=retry_crashed, observer=observer
     ) as session:
         history = session.history
-        for line in found.left_out:
+        for line in possible.left_out:
             session.say(f"not measured: {line}")
-        for twin, measured in found.twins[:1]:
+        for twin, measured in possible.twins[:1]:
             session.say(f"such as {twin}, which is {measured}: it is measured once")
         while (trial := history.under_way) is not None or len(history.trials) < len(candidates):
             session.run(trial or session.ask(candidates[len(history.trials)]))

@@ -134,8 +134,8 @@ def _exits(lines: Sequence[Line]) -> Iterator[ProcessEnd]:
             rank, code = _ROOT_RANK.search(text), _ROOT_EXIT.search(text)
             if rank and code:
                 yield ProcessEnd(int(rank[1]), int(code[1]), is_root=True)
-        if line.is_suspect and (found := _exit(line)) is not None:
-            yield found
+        if line.is_suspect and (end := _exit(line)) is not None:
+            yield end
 
 
 def _exit(line: Line) -> ProcessEnd | None:

@@ -72,9 +72,9 @@ class LocalLauncher(Launcher):
 
     def end_leftovers(self, folder: Path) -> bool:
         """See `Launcher.end_leftovers`."""
-        found = _marked_processes(str(folder))
-        _end(found, str(folder))
-        return bool(found)
+        processes = _marked_processes(str(folder))
+        _end(processes, str(folder))
+        return bool(processes)
 
 
 class _LocalJob(Job):
@@ -129,7 +129,7 @@ def _marked_processes(mark: str) -> list[int]:
     the environment is inherited whatever happens, and outlives parabolt.
     """
     entry = f"{TRIAL_VARIABLE}={mark}".encode()
-    found = []
+    processes = []
     for path in _PROC.glob("[0-9]*"):
         try:
             environment = (path / "environ").read_bytes()
@@ -137,8 +137,8 @@ def _marked_processes(mark: str) -> list[int]:
         except OSError:
             continue  # ended meanwhile, or somebody else's
         if entry in environment.split(b"\0") and not is_zombie and int(path.name) != os.getpid():
-            found.append(int(path.name))
-    return found
+            processes.append(int(path.name))
+    return processes
 
 
 def _host_oom_kills() -> int:

@@ -99,13 +99,13 @@ def is_free(variable: str) -> bool:
 
 def digests_0_1(parts: Mapping[str, Any]) -> dict[str, str]:
     """The digests that version 0.1 made; without the parts that it could not express."""
-    found = {}
+    digests = {}
     for name, part in parts.items():
         if not _existed_in_0_1(part):
             continue
         form = _text_0_1(part) if isinstance(part, Instance) else _dict_0_1(part)
-        found[name] = form if name == "purpose" else _digest(form)
-    return found
+        digests[name] = form if name == "purpose" else _digest(form)
+    return digests
 
 
 def _digest(value: Any) -> str:
