@@ -107,13 +107,13 @@ def test_arrays_are_read_only_in_copies_too():
             outcomes.throughput[0] = 1.0
 
 
-#: What each status says: finished, does not run, the one or the other, timed, evidence of memory.
+#: What each status says: finished, does not run, the one or the other, timed.
 MEANINGS = {
-    Status.OK: (True, False, True, True, True),
-    Status.OOM: (False, True, True, False, True),
-    Status.FAILED: (False, True, True, False, False),
-    Status.STOPPED: (False, False, False, True, False),
-    **dict.fromkeys((Status.CRASHED, Status.TIMEOUT, Status.INVALID, Status.NODE), (False,) * 5),
+    Status.OK: (True, False, True, True),
+    Status.OOM: (False, True, True, False),
+    Status.FAILED: (False, True, True, False),
+    Status.STOPPED: (False, False, False, True),
+    **dict.fromkeys((Status.CRASHED, Status.TIMEOUT, Status.INVALID, Status.NODE), (False,) * 4),
 }
 
 
@@ -121,7 +121,6 @@ MEANINGS = {
 def test_what_a_status_says_of_its_configuration(status):
     assert MEANINGS[status] == (
         status.is_feasible, status.is_infeasible, status.is_definite, status.is_timed,
-        status.is_memory_evidence,
     )  # fmt: skip
 
 

@@ -77,11 +77,6 @@ class Status(StrEnum):
         """Whether steps were timed: the run finished, or was stopped early as too slow to win."""
         return self in (Status.OK, Status.STOPPED)
 
-    @property
-    def is_memory_evidence(self) -> bool:
-        """Whether it is known if the configuration fits into memory."""
-        return self in (Status.OK, Status.OOM)
-
 
 class Source(StrEnum):
     """How a figure is known. Only `measured` comes from a run of that very configuration."""
