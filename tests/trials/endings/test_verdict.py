@@ -114,6 +114,7 @@ def test_a_line_that_anything_recognises_is_suspect():
             assert line.is_suspect or not recognised, line.text
 
 
-def test_only_the_beginning_and_the_end_of_a_quotation_are_bounded():
-    logs = (Log(3, f"ValueError: {'x' * 400}"),)
-    assert decide(Ending(exit_code=1, logs=logs)).reason == f"rank 3: ValueError: {'x' * 285}..."
+@pytest.mark.parametrize(("n", "shown"), [(288, "x" * 288), (289, "x" * 285 + "...")])
+def test_a_quotation_has_at_most_300_characters(n, shown):
+    logs = (Log(3, f"ValueError: {'x' * n}"),)
+    assert decide(Ending(exit_code=1, logs=logs)).reason == f"rank 3: ValueError: {shown}"
