@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from parabolt.trials.dry_run import DryRun
+    from parabolt.trials.launchers.launcher import Launch
     from parabolt.trials.spec.spec import Spec
 
 #: Steps that are shown one by one.
@@ -39,9 +40,17 @@ def run_dry(
         json: Whether to print JSON.
     """
     chosen = Configuration.parse(configuration) if configuration else None
+
+    def announce(configuration: Configuration, launch: Launch) -> None:
+        if not json:
+            screen.print(f"configuration: {configuration}", soft_wrap=True)
+            screen.print(f"command: {shlex.join(launch.arguments)}", soft_wrap=True)
+
     try:
         with interrupted_by_signals():
-            done = dry_run(spec, folder, configuration=chosen, needs_memory=needs_memory)
+            done = dry_run(
+                spec, folder, configuration=chosen, needs_memory=needs_memory, announce=announce
+            )
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if json:
@@ -56,11 +65,7 @@ def run_dry(
 def _lines(spec: Spec, done: DryRun) -> list[str]:
     attempt, trial = done.attempt, spec.trial
     why = f": {attempt.verdict.reason}" if attempt.verdict.reason else ""
-    lines = [
-        f"configuration: {done.configuration}",
-        f"command: {shlex.join(done.launch.arguments)}",
-        f"ended: {attempt.verdict.status}{why}",
-    ]
+    lines = [f"ended: {attempt.verdict.status}{why}"]
     read = attempt.measurements
     if read is None:
         return lines

@@ -173,6 +173,7 @@ class AttemptRunner:
             was_stopped=ended_by == "stopped" and bool(steps),
             n_host_oom_kills=exit_.n_host_oom_kills,
             report_fault=fault,
+            has_steps=bool(reader.measurements.step_times_s),
         )
         verdict = decide(ending)
         saved_s = 0.0

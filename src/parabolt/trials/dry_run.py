@@ -11,7 +11,7 @@ from parabolt.trials.candidates import candidates_of
 from parabolt.trials.session import make_launcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from parabolt.space.configuration import Configuration
@@ -41,7 +41,7 @@ def dry_run(
     *,
     configuration: Configuration | None = None,
     needs_memory: bool = False,
-    watch: Callable[[Sequence[float], float], None] | None = None,
+    announce: Callable[[Configuration, Launch], None] | None = None,
 ) -> DryRun:
     """Launches one configuration as a trial is; no journal knows of it.
 
@@ -50,7 +50,7 @@ def dry_run(
         folder: Session folder; the files go to a new folder `dry-run/<n>` in it.
         configuration: What to run; None for the one that the cost model expects most of.
         needs_memory: Whether memory must be reported, as for a sweep.
-        watch: Called with the timed steps so far and the running time in seconds.
+        announce: Called with what will be run, before it is.
 
     Raises:
         LaunchError: If nothing can be launched.
@@ -63,7 +63,9 @@ def dry_run(
     spec.instance.check(configuration)
     place = _new_folder(folder.resolve() / "dry-run")
     launch = launch_of(spec, configuration, place)
-    runner = AttemptRunner(spec, make_launcher(spec), needs_memory=needs_memory, watch=watch)
+    if announce is not None:
+        announce(configuration, launch)
+    runner = AttemptRunner(spec, make_launcher(spec), needs_memory=needs_memory)
     return DryRun(configuration, launch, runner.run(configuration, place))
 
 

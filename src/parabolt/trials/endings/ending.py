@@ -41,6 +41,7 @@ class Ending:
         was_stopped: Whether parabolt stopped the trial because it could not win.
         n_host_oom_kills: Processes that the kernel killed for lack of memory during the trial.
         report_fault: Why the measurements can't be used; None if there are enough.
+        has_steps: Whether a step was measured; the logs may show none.
     """
 
     exit_code: int | None = None
@@ -51,6 +52,7 @@ class Ending:
     was_stopped: bool = False
     n_host_oom_kills: int = 0
     report_fault: str | None = None
+    has_steps: bool = False
 
 
 def rank_of(path: Path, folder: Path) -> int | None:

@@ -138,7 +138,7 @@ def _own_error(ending: Ending, account: Account, exits: Sequence[ProcessEnd]) ->
     if first is None:
         return None
     status = _STATUS[first.kind]
-    if status is Status.INVALID and account.has_begun:
+    if status is Status.INVALID and (account.has_begun or ending.has_steps):
         status = Status.CRASHED
     return Verdict(status, _told(ending, first, own))
 
