@@ -11,7 +11,8 @@ UV_INSTALL = UV_FIND_LINKS="$${UV_FIND_LINKS-$$(echo $$PIP_FIND_LINKS | tr ' ' ,
 .PHONY: demo demo-tune test test-slow test-lowest test-core test-pythons lint bench docs release clean
 
 demo: $(VENV)/.demo
-	$(BIN)/parabolt bench pco32 pco64 --optimizers random,tpe,logeic --seeds 10 --out runs/demo
+	$(BIN)/parabolt bench pco32 pco64 --optimizers parabolt,random,tpe,logeic --seeds 10 \
+	    --out runs/demo
 
 demo-tune: $(VENV)/.demo-tune
 	$(BIN)/python examples/demo_tune.py runs/demo-tune

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
+from parabolt.analysis.exports import as_markdown
+from parabolt.analysis.findings import find
 from parabolt.analysis.report import write_report
-from parabolt.experiments.store import RunStore
+from parabolt.analysis.sheets import leaderboard_sheet
+from parabolt.experiments.results import read_results
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 
 def main() -> None:
     """Writes the report, its picture and its leaderboard."""
-    runs = RunStore(Path(sys.argv[1])).load_all()
-    folder = DOCS / "reports"
-    write_report(runs, folder, formats=("html", "png", "md"))
-    (folder / "report.html").replace(folder / "grid.html")
-    (folder / "report.png").replace(DOCS / "figures" / "grid.png")
-    table = (folder / "report.md").read_text(encoding="utf-8")
-    (folder / "report.md").unlink()
+    findings = find(read_results([Path(sys.argv[1])]), against="parabolt")
+    with tempfile.TemporaryDirectory() as made:
+        write_report(findings, Path(made), formats=("html", "png"))
+        shutil.copy(Path(made) / "report.html", DOCS / "reports" / "grid.html")
+        shutil.copy(Path(made) / "report.png", DOCS / "figures" / "grid.png")
+    table = as_markdown([leaderboard_sheet(findings)])
     page = DOCS / "grid.md"
     text = page.read_text(encoding="utf-8")
     between = f"<!-- leaderboard -->\n\n{table.strip()}\n\n<!-- /leaderboard -->"

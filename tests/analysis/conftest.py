@@ -20,7 +20,14 @@ def run_of():
         outcomes = [Outcome.oom() if t is None else Outcome.ok(t) for t in throughputs]
         n = len(throughputs)
         return Run(
-            key=RunKey(problem, name, seed, Protocol(n_evaluations=n - n_initial), "v", "0"),
+            key=RunKey(
+                problem,
+                name,
+                seed,
+                Protocol(n_evaluations=n - n_initial, n_initial=n_initial),
+                "v",
+                "0",
+            ),
             optimum=optimum,
             n_initial=n_initial,
             configurations=Configurations({"dp": 32, "bucket": 64}, n=n),
@@ -34,5 +41,19 @@ def run_of():
             end_s=np.arange(1, n + 1) * 60.0,
             n_gpus=32,
         )
+
+    return make
+
+
+@pytest.fixture
+def made_runs(run_of):
+    """Makes runs whose final regrets, in percent, are `regrets[name]`, one for each seed."""
+
+    def make(regrets, *, problem="pco32", first_seed=0):
+        return [
+            run_of([0.1, 0.1, 0.5 * (1 - regret / 100)], name=name, seed=seed, problem=problem)
+            for name, values in regrets.items()
+            for seed, regret in enumerate(values, start=first_seed)
+        ]
 
     return make

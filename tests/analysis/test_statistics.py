@@ -1,6 +1,5 @@
-"""Statistics against scipy's, lifelines', scikit-posthocs' and hand-worked cases."""
+"""Ranks, profiles and times to the optimum against other libraries and hand-worked cases."""
 
-import itertools
 import math
 
 import lifelines
@@ -11,18 +10,13 @@ import scikit_posthocs
 import scipy.stats
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.multitest import multipletests
 
-from parabolt.analysis.statistics import (
-    compare_pairs,
-    holm,
-    mean_interval,
-    performance_profile,
-    rank_optimizers,
-)
+from parabolt.analysis.statistics import performance_profile, rank_optimizers
 from parabolt.analysis.survival import time_to_optimum
 
-shared = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+shared = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
+)
 
 
 def found_at(run_of, step, length, **options):
@@ -52,90 +46,14 @@ def test_runs_of_different_length_are_censored_at_their_own_end(run_of):
     assert ours.restricted_mean == pytest.approx(8 + 0.5 * 2)
 
 
-def test_mean_interval_is_the_percentile_bootstrap():
-    values = np.random.default_rng(0).exponential(size=40)
-    low, high = mean_interval(values)
-    rng = np.random.default_rng(1)
-    means = rng.choice(values, (20_000, 40)).mean(axis=1)
-    assert (low, high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), rel=0.02)
-    assert mean_interval(np.array([2.0])) == (2.0, 2.0)
-    assert mean_interval(np.full(5, 0.25)) == (0.25, 0.25)
-
-
-def ending_at(run_of, percent, **options):
-    """A run whose final regret is `percent` of the optimum."""
-    return run_of([0.1, 0.1, 0.5 * (1 - percent / 100)], **options)
-
-
-def made_runs(run_of, regrets):
-    """Runs with these final regrets, `regrets[name]` a list over seeds."""
-    return [
-        ending_at(run_of, regret, name=name, seed=seed)
-        for name, values in regrets.items()
-        for seed, regret in enumerate(values)
-    ]
-
-
-def test_pairs_against_scipy(run_of):
-    rng = np.random.default_rng(0)
-    regrets = {name: rng.uniform(1, 40, 10) for name in "abc"}
-    comparisons = compare_pairs(made_runs(run_of, regrets))
-    assert [(c.first, c.second) for c in comparisons] == [("a", "b"), ("a", "c"), ("b", "c")]
-    for c in comparisons:
-        a, b = regrets[c.first], regrets[c.second]
-        assert c.wilcoxon_p == pytest.approx(scipy.stats.wilcoxon(a, b).pvalue)
-        assert c.mann_whitney_p == pytest.approx(scipy.stats.mannwhitneyu(a, b).pvalue)
-        assert c.superiority == pytest.approx(np.mean(a[:, None] < b))
-
-
-def written_out_p(differences):
-    """Two-sided exact p-value: how often random signs give as much, zeros having none."""
-    ranks = scipy.stats.rankdata(np.abs(differences))
-    signs = np.array(list(itertools.product((-1, 1), repeat=len(ranks))))
-    sums = (signs * np.where(differences == 0, 0.0, ranks)).sum(axis=1)
-    seen = (np.sign(differences) * ranks).sum()
-    return min(1.0, 2 * min((sums >= seen).mean(), (sums <= seen).mean()))
-
-
-@pytest.mark.parametrize("n_seeds", [2, 9, 13, 14, 30])
-def test_signed_ranks_with_ties_and_zeros(run_of, n_seeds):
-    rng = np.random.default_rng(n_seeds)
-    regrets = {name: rng.choice([0, 10, 20, 40], n_seeds).astype(float) for name in "abcd"}
-    for c in compare_pairs(made_runs(run_of, regrets)):
-        differences = regrets[c.first] - regrets[c.second]
-        if n_seeds <= 13:
-            expected = written_out_p(differences)
-        else:
-            expected = scipy.stats.wilcoxon(differences, zero_method="zsplit").pvalue
-        assert c.wilcoxon_p == pytest.approx(expected), c
-
-
-def test_equal_runs_are_no_difference(run_of):
-    (comparison,) = compare_pairs(made_runs(run_of, {"a": [5, 6, 7], "b": [5, 6, 7]}))
-    assert comparison.wilcoxon_p == comparison.holm_p == 1.0
-    assert comparison.superiority == 0.5
-
-
-def test_ties_count_half(run_of):
-    (comparison,) = compare_pairs(made_runs(run_of, {"a": [0, 0, 10], "b": [0, 20, 20]}))
-    wins, ties = 2 + 2 + 2, 2
-    assert comparison.superiority == pytest.approx((wins + ties / 2) / 9)
-
-
-@settings(deadline=None)  # statsmodels takes its time on a busy machine
-@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12))
-def test_holm_against_statsmodels(p_values):
-    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
-
-
-def test_ranks_and_critical_difference_against_scipy_and_posthocs(run_of):
+def test_ranks_and_critical_difference_against_scipy_and_posthocs(made_runs):
     rng = np.random.default_rng(1)
     values = rng.uniform(1, 40, (10, 4)) + np.array([0, 3, 9, 30])
-    runs = made_runs(run_of, dict(zip("abcd", values.T, strict=True)))
-    ranking = rank_optimizers(runs)
+    ranking = rank_optimizers(made_runs(dict(zip("abcd", values.T, strict=True))))
     expected = scipy.stats.rankdata(values, axis=1).mean(axis=0)
     assert ranking.mean_ranks == pytest.approx(dict(zip("abcd", expected, strict=True)))
-    assert ranking.n_blocks == 10
+    assert list(ranking.mean_ranks.values()) == sorted(ranking.mean_ranks.values())
+    assert ranking.n_seeds == 10
     assert ranking.friedman_p == pytest.approx(scipy.stats.friedmanchisquare(*values.T).pvalue)
     # Demsar 2006, table 5a: q = 2.569 for four methods at 5 %.
     assert ranking.critical_difference == pytest.approx(2.569 * math.sqrt(4 * 5 / 60), abs=1e-3)
@@ -148,11 +66,31 @@ def test_ranks_and_critical_difference_against_scipy_and_posthocs(run_of):
                 assert (distance > ranking.critical_difference) == (p.loc[a, b] < 0.05)
 
 
-def test_ranks_need_two_optimizers_and_whole_blocks(run_of):
-    assert rank_optimizers(made_runs(run_of, {"a": [1, 2]})) is None
-    parted = [ending_at(run_of, 5, name="a", seed=0), ending_at(run_of, 5, name="b", seed=1)]
+def test_seeds_are_the_blocks_of_several_problems(made_runs):
+    """On `one` a, b, c come in that order, on `two` in b, c, a: ranks 1, 2, 3 and 3, 1, 2."""
+    runs = made_runs({"a": [1, 1], "b": [2, 2], "c": [3, 3]}, problem="one")
+    runs += made_runs({"a": [30, 30], "b": [10, 10], "c": [20, 20]}, problem="two")
+    ranking = rank_optimizers(runs)
+    assert (ranking.n_seeds, ranking.problems) == (2, ("one", "two"))
+    # Means over the problems are 2, 1.5 and 2.5, so b is first, a second and c third.
+    assert ranking.mean_ranks == {"b": 1.0, "a": 2.0, "c": 3.0}
+    # Demsar 2006, table 5a: q = 2.343 for three methods.
+    assert ranking.critical_difference == pytest.approx(2.343 * math.sqrt(3 * 4 / 12), abs=1e-3)
+
+
+def test_problems_and_seeds_that_not_all_ran_do_not_count(made_runs):
+    runs = made_runs({"a": [1, 2, 9], "b": [2, 3]}, problem="one")
+    runs += made_runs({"a": [5, 5]}, problem="two")
+    ranking = rank_optimizers(runs)
+    assert (ranking.n_seeds, ranking.problems) == (2, ("one",))
+    assert ranking.mean_ranks == {"a": 1.0, "b": 2.0}
+
+
+def test_ranks_need_two_optimizers_and_a_common_seed(made_runs):
+    assert rank_optimizers(made_runs({"a": [1, 2]})) is None
+    parted = made_runs({"a": [5]}) + made_runs({"b": [5]}, first_seed=1)
     assert rank_optimizers(parted) is None
-    tied = rank_optimizers(made_runs(run_of, {n: [5, 5] for n in "abc"}))
+    tied = rank_optimizers(made_runs({n: [5, 5] for n in "abc"}))
     assert tied.friedman_p == 1.0
     assert set(tied.mean_ranks.values()) == {2.0}
 
@@ -167,3 +105,13 @@ def test_performance_profile_by_hand(run_of):
     assert profile.factor.tolist() == [1.0, 2.0]
     assert profile.share["a"] == pytest.approx([1 / 3, 2 / 3])
     assert profile.share["b"] == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_a_profile_counts_only_runs_that_exist(run_of):
+    """The same method under two labels, one with fewer seeds: the shares are the same."""
+    steps = [4, 10, None, 6]
+    runs = [found_at(run_of, s, 20, name="whole", seed=i) for i, s in enumerate(steps)]
+    runs += [found_at(run_of, s, 20, name="part", seed=i) for i, s in enumerate(steps[:2])]
+    profile = performance_profile(runs, within=0.0)
+    assert profile.share["whole"].tolist() == [0.75]
+    assert profile.share["part"].tolist() == [1.0]

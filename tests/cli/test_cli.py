@@ -116,6 +116,16 @@ def test_a_study_from_file_to_report(tmp_path):
     text = output("report", str(folder), "--format", "md,csv")
     assert text == f"report: {folder / 'report.md'}\n"
     assert "| eager |" in (folder / "report.md").read_text()
+    against = ("report", str(folder), "--format", "md", "--against", "random", "--json")
+    (comparison,) = json.loads(output(*against))["comparisons"]
+    assert (comparison["first"], comparison["second"], comparison["n_seeds"]) == (
+        "random",
+        "eager",
+        2,
+    )
+    assert comparison["smallest_holm_p"] == 0.5
+    (needed,) = json.loads(output("study", "power", str(folder), "--against", "random", "--json"))
+    assert (needed["second"], needed["n_comparisons"]) == ("eager", 1)
     assert output("study", "clean", str(folder), "--everything") == "removed 4 files\n"
 
 
@@ -130,6 +140,35 @@ def test_reports_of_several_directories(tmp_path):
     assert {s["optimizer"] for s in together["leaderboard"]} == {"a", "b", "eager"}
 
 
+def test_seeds_that_an_effect_needs():
+    shown = output("study", "power", "--methods", "16", "--win-share", "1")
+    rows = [line.split("│")[1:4] for line in shown.splitlines() if "100 %" in line]
+    assert [[cell.strip() for cell in row[1:]] for row in rows] == [["15", "10"], ["120", "13"]]
+    done = parabolt("study", "power", "--win-share", "0.4")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "win share: expected more than 0.5" in done.stderr
+
+
+@pytest.mark.needs("plotly")
+def test_the_landscape_of_a_table_of_ones_own(tmp_path):
+    """Where `bench` ran it, where the study's file names it, and where it is brought."""
+    import parabolt as package
+
+    table = package.load_table("pco4-cpu")
+    part = package.Table(table.data.slice(0, 60), table.instance)
+    part.to_parquet(tmp_path / "mine.parquet")
+    bench = ("bench", "mine.parquet", "--optimizers", "random", "--seeds", "1", "--out", "x")
+    output(*bench, cwd=tmp_path)
+    assert 'id="heat-0"' in (tmp_path / "x/report.html").read_text()
+    output("report", "x", "--out", "again", cwd=tmp_path)
+    assert 'id="heat-0"' in (tmp_path / "again/report.html").read_text()
+    (tmp_path / "mine.parquet").rename(tmp_path / "moved.parquet")
+    output("report", "x", "--out", "without", cwd=tmp_path)
+    assert "No landscape of" in (tmp_path / "without/report.html").read_text()
+    output("report", "x", "--problem", "moved.parquet", "--out", "brought", cwd=tmp_path)
+    assert 'id="heat-0"' in (tmp_path / "brought/report.html").read_text()
+
+
 def test_bench_leaves_a_study_that_can_be_resumed(tmp_path):
     output("bench", "pco32", "--optimizers", "random", "--seeds", "2", "--out", "x", cwd=tmp_path)
     next((tmp_path / "x" / "runs").glob("pco32-random-000-*")).unlink()
@@ -139,7 +178,7 @@ def test_bench_leaves_a_study_that_can_be_resumed(tmp_path):
 def test_version_and_help():
     assert output("--version") == "parabolt 0.2.0\n"
     assert "bench" in output("--help")
-    for command in ("problems", "show", "evaluate", "bench", "report", "study run"):
+    for command in ("problems", "show", "evaluate", "bench", "report", "study run", "study power"):
         assert "--json" in output(*command.split(), "--help")
 
 

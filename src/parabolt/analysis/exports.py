@@ -1,64 +1,97 @@
-"""The leaderboard as Markdown, CSV and LaTeX."""
+"""Tables of findings as CSV, Parquet, Markdown and LaTeX. Names in them are data, and escaped."""
 
 from __future__ import annotations
 
 import csv
 import io
-from dataclasses import astuple, fields
+import re
 from typing import TYPE_CHECKING
 
-from parabolt.analysis.leaderboard import COLUMNS, Score, score_cells
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-_TEX = str.maketrans({"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", ">": r"$>$", "<": r"$<$"})
+    from parabolt.analysis.sheets import Sheet
 
-
-def as_markdown(scores: Sequence[Score]) -> str:
-    """A table per problem."""
-    lines = []
-    for problem, group in _by_problem(scores).items():
-        lines += [f"## {problem}", "", f"| {' | '.join(COLUMNS)} |"]
-        lines += ["|---|" + "---:|" * (len(COLUMNS) - 1)]
-        lines += [f"| {' | '.join(score_cells(score))} |" for score in group]
-        lines += [""]
-    return "\n".join(lines)
+_TEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
+        "%": r"\%", "_": r"\_", "^": r"\^{}", "~": r"\~{}", "<": r"$<$", ">": r"$>$",
+        "|": r"\textbar{}", '"': r"\textquotedbl{}", "[": "{[}",
+    }
+)  # fmt: skip
+_MARKDOWN = re.compile(r"([\\`*_<|~$]|(?<=\])\()")
 
 
-def as_csv(scores: Sequence[Score]) -> str:
-    """One line per score with every figure in full."""
+def as_csv(sheet: Sheet) -> str:
+    """The figures in full."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([field.name for field in fields(Score)])
-    writer.writerows(astuple(score) for score in scores)
+    writer.writerow(sheet.columns)
+    writer.writerows(sheet.rows)
     return text.getvalue()
 
 
-def as_latex(scores: Sequence[Score]) -> str:
-    r"""A `tabular` per problem for the `booktabs` package."""
+def as_parquet(sheet: Sheet) -> bytes:
+    """The figures in full, with the title in the file's metadata under `title`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = zip(*sheet.rows, strict=True)
+    data = pa.table(dict(zip(sheet.columns, map(list, columns), strict=True)))
+    sink = pa.BufferOutputStream()
+    pq.write_table(data.replace_schema_metadata({"title": sheet.title}), sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def as_markdown(sheets: Iterable[Sheet]) -> str:
+    """What is shown of tables; a section for each part, such as a problem."""
     lines = []
-    for problem, group in _by_problem(scores).items():
-        lines += [
-            f"% {problem}",
-            rf"\begin{{tabular}}{{l{'r' * (len(COLUMNS) - 1)}}}",
-            r"\toprule",
-            " & ".join(_tex(name) for name in COLUMNS) + r" \\",
-            r"\midrule",
-            *(" & ".join(_tex(cell) for cell in score_cells(score)) + r" \\" for score in group),
-            r"\bottomrule",
-            r"\end{tabular}",
-            "",
-        ]
+    for sheet in sheets:
+        for part, rows in sheet.shown.items():
+            # The leaderboard comes first and needs no title.
+            title = _markdown(part) if sheet.name == "leaderboard" else _markdown(sheet.title)
+            if title != _markdown(part):
+                title = f"{title}: {_markdown(part)}"
+            lines += [f"## {title}", "", _markdown_row(sheet.headings)]
+            lines += ["|---|" + "---:|" * (len(sheet.headings) - 1)]
+            lines += [_markdown_row(row) for row in rows]
+            lines += [""]
     return "\n".join(lines)
 
 
-def _by_problem(scores: Sequence[Score]) -> dict[str, list[Score]]:
-    groups: dict[str, list[Score]] = {}
-    for score in scores:
-        groups.setdefault(score.problem, []).append(score)
-    return groups
+def as_latex(sheets: Iterable[Sheet]) -> str:
+    r"""What is shown of tables: a `longtable` for each part, for the `booktabs` package."""
+    lines = [r"% \usepackage{booktabs, longtable}", r"% \usepackage[T1]{fontenc}", ""]
+    for sheet in sheets:
+        for part, rows in sheet.shown.items():
+            lines += [
+                f"% {_line(sheet.title)}: {_line(part)}",
+                rf"\begin{{longtable}}{{l{'r' * (len(sheet.headings) - 1)}}}",
+                r"\toprule",
+                _tex_row(sheet.headings),
+                r"\midrule",
+                r"\endhead",
+                *map(_tex_row, rows),
+                r"\bottomrule",
+                r"\end{longtable}",
+                "",
+            ]
+    return "\n".join(lines)
 
 
-def _tex(text: str) -> str:
-    return text.translate(_TEX)
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_markdown, cells))} |"
+
+
+def _markdown(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", _line(text))
+
+
+def _tex_row(cells: Sequence[str]) -> str:
+    return " & ".join(_line(cell).translate(_TEX) for cell in cells) + r" \\"
+
+
+def _line(text: str) -> str:
+    """Text on one line, without characters that a terminal or a typesetter would obey."""
+    return "".join(c if c.isprintable() else " " for c in text)

@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parabolt.analysis.comparison import holm
+from parabolt.analysis.intervals import mean_interval
 from parabolt.analysis.metrics import (
     evaluations_to,
     final_regret_percent,
     group_runs,
     regret_area,
 )
-from parabolt.analysis.statistics import holm, mean_interval, signed_rank_p
+from parabolt.analysis.signed_ranks import signed_rank_p
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from parabolt.experiments.run import Run
+    from parabolt.outcome import FloatArray
 
 #: Share of the optimum that counts as close to it.
 CLOSE = 0.01
@@ -65,7 +68,8 @@ class SuiteScore:
         optimizer: The optimizer.
         n_problems: Problems.
         regret_percent: Final simple regret in %.
-        regret_low_percent: Lower end of its 95 % bootstrap interval over problems.
+        regret_low_percent: Lower end of its 95 % bootstrap interval over problems; NaN where all
+            are equal.
         regret_high_percent: Upper end of it.
         area_percent: Anytime area in %.
         budget_fraction: Fraction of the candidates that was evaluated.
@@ -132,7 +136,7 @@ def compare_over_problems(scores: Sequence[ProblemScore]) -> list[SuiteCompariso
     for score in scores:
         regrets.setdefault(score.optimizer, {})[score.problem] = score.regret_percent
     pairs = [(a, b) for a, b in combinations(regrets, 2) if regrets[a].keys() & regrets[b].keys()]
-    p_values = [signed_rank_p(regrets[a], regrets[b]) for a, b in pairs]
+    p_values = [signed_rank_p(_differences(regrets[a], regrets[b])) for a, b in pairs]
     return [
         SuiteComparison(
             first,
@@ -144,6 +148,11 @@ def compare_over_problems(scores: Sequence[ProblemScore]) -> list[SuiteCompariso
         )
         for (first, second), p, corrected in zip(pairs, p_values, holm(p_values), strict=True)
     ]
+
+
+def _differences(first: Mapping[str, float], second: Mapping[str, float]) -> FloatArray:
+    """Differences over the problems that both have, (n,)."""
+    return np.array([first[name] - second[name] for name in first if name in second])
 
 
 def _problem_score(

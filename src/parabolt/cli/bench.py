@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from parabolt.cli.output import Json, console, print_json
 from parabolt.cli.study import ExecutorOption, load_problems, run_with_progress, tell_failures
@@ -20,9 +19,8 @@ from parabolt.problems.suites import problems_of
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from parabolt.analysis.leaderboard import Score
+    from parabolt.analysis.findings import BoardFindings
     from parabolt.analysis.suite_scores import SuiteScore
-    from parabolt.experiments.results import Board
 
 
 def bench(
@@ -35,7 +33,7 @@ def bench(
     optimizers: Annotated[
         str,
         typer.Option("--optimizers", "--optimizer", help="Names or module:Class, comma-separated."),
-    ] = "random,tpe,logeic",
+    ] = "parabolt,random,tpe,logeic",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, from 0.")] = 10,
     out: Annotated[Path, typer.Option(help="Directory of the runs.")] = Path("runs/bench"),
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
@@ -47,7 +45,8 @@ def bench(
     Finished runs stay in the directory, and are not run again. The directory holds the study file
     for `parabolt study`, too.
     """
-    from parabolt.analysis.leaderboard import leaderboard, score_as_json  # scipy.stats is slow
+    from parabolt.analysis.findings import find  # scipy.stats is slow
+    from parabolt.analysis.leaderboard import score_as_json
     from parabolt.analysis.report import write_report
     from parabolt.analysis.suite_scores import compare_over_problems, problem_scores, suite_scores
 
@@ -66,20 +65,21 @@ def bench(
     loaded = load_problems(study)
     final = run_with_progress(study, loaded, out, is_quiet=json)
     results = read_results([out], only=[key for _, key in study.keys(loaded)])
-    runs = results.counted()
+    findings = find(results, problems=loaded)
     try:
-        report = str(write_report(runs, out))
+        report = str(write_report(findings, out))
     except MissingDependencyError as error:
         report = f"none, for {error}"
-    scores = leaderboard(runs)
-    labels = {board.label: board.problem for board in results.boards}
     n_candidates = {problem.name: len(problem.space) for problem in loaded}
-    by_problem = problem_scores(runs, {k: n_candidates[name] for k, name in labels.items()})
+    labels = {found.board.label: found.board.problem for found in findings.boards}
+    by_problem = problem_scores(
+        results.counted(), {label: n_candidates[name] for label, name in labels.items()}
+    )
     if json:
         print_json(
             {
                 "report": report,
-                "leaderboard": [score_as_json(s) for s in scores],
+                "leaderboard": [score_as_json(score) for score in findings.scores],
                 "problems": [asdict(score) for score in by_problem],
                 "suite": [asdict(score) for score in suite_scores(by_problem)],
                 "comparisons": [asdict(c) for c in compare_over_problems(by_problem)],
@@ -88,10 +88,12 @@ def bench(
         tell_failures(final, out)
         return
     screen = console()
-    for board in results.boards:
-        _print_leaderboard(screen, board, [s for s in scores if s.problem == board.label])
+    for found in findings.boards:
+        _print_leaderboard(screen, found)
     if len(labels) > 1:
         _print_suite(screen, suite_scores(by_problem))
+    for note in findings.notes:
+        screen.print(note, soft_wrap=True, markup=False)
     screen.print(f"report: {report}", soft_wrap=True, markup=False)
     tell_failures(final, out)
 
@@ -119,16 +121,15 @@ def _print_suite(screen: Console, scores: list[SuiteScore]) -> None:
     screen.print(table)
 
 
-def _print_leaderboard(screen: Console, board: Board, scores: list[Score]) -> None:
+def _print_leaderboard(screen: Console, found: BoardFindings) -> None:
     from parabolt.analysis.leaderboard import COLUMNS, score_cells
 
-    title = Text(f"{board.label}: {scores[0].n_evaluations} evaluations")
+    title = f"{found.board.label}: {found.scores[0].n_evaluations} evaluations"
     table = Table(title=title, title_justify="left")
     for number, heading in enumerate(COLUMNS):
         table.add_column(heading, justify="right" if number else "left")
-    for score in scores:
-        table.add_row(*map(Text, score_cells(score)))
+    for score in found.scores:
+        table.add_row(*score_cells(score))
     screen.print(table)
-    for group in board.groups:
-        if not group.is_complete:
-            screen.print(f"{group.label}: {group.summary}", soft_wrap=True, markup=False)
+    for note in found.notes:
+        screen.print(note, soft_wrap=True)

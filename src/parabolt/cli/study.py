@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from parabolt.cli.output import Json, console, print_json
+from parabolt.cli.power import power
 from parabolt.errors import StudyError
 from parabolt.experiments.bundle import check_bundle, make_bundle
 from parabolt.experiments.executors.addresses import make_executor
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from parabolt.problems.problem import Problem
 
 app = typer.Typer(no_args_is_help=True, help="Run, watch, resume and clean a study.")
+app.command()(power)
 
 Out = Annotated[Path | None, typer.Option(help="Directory of the results; by default the study's.")]
 ExecutorOption = Annotated[

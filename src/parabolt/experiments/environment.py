@@ -8,20 +8,23 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+import parabolt
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Libraries whose version may change results.
-PACKAGES = ("parabolt", "numpy", "scipy", "optuna", "cmaes")
+#: Other libraries whose version may change results.
+PACKAGES = ("numpy", "scipy", "optuna", "cmaes")
 
 
 def environment(libraries: Iterable[str] = ()) -> dict[str, str]:
-    """Versions of Python, of `PACKAGES` and of further libraries, system, processor and BLAS.
+    """Versions of this package, Python, `PACKAGES` and further libraries; system, processor, BLAS.
 
     What is not installed is left out. The BLAS kernel is known where threadpoolctl is installed.
     """
     packages = dict.fromkeys((*PACKAGES, *libraries))
     found = {
+        "parabolt": parabolt.__version__,  # of the code that runs, as in the key of a run
         **{name: version for name in packages if (version := package_version(name))},
         "python": platform.python_version(),
         "system": platform.system(),

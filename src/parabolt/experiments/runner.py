@@ -202,7 +202,7 @@ def _check_versions(folder: Path) -> None:
     from parabolt.experiments.environment import environment
 
     here = environment()
-    for name in (n for n in PACKAGES if n != "parabolt"):
+    for name in PACKAGES:
         before, now = found.environment.get(name), here.get(name)
         if before and now and before.partition(".")[0] != now.partition(".")[0]:
             raise StudyError(
