@@ -99,7 +99,7 @@ def bench(
 
 
 def _print_suite(screen: Console, scores: list[SuiteScore]) -> None:
-    title = Text(f"mean over {scores[0].n_problems} problems")
+    title = f"mean over {scores[0].n_problems} problems"
     table = Table(title=title, title_justify="left")
     for heading in (
         "optimizer",
@@ -111,7 +111,7 @@ def _print_suite(screen: Console, scores: list[SuiteScore]) -> None:
         table.add_column(heading, justify="left" if heading == "optimizer" else "right")
     for score in scores:
         table.add_row(
-            Text(score.optimizer),
+            score.optimizer,
             f"{score.regret_percent:.2f} [{score.regret_low_percent:.2f}, "
             f"{score.regret_high_percent:.2f}]",
             f"{score.area_percent:.2f}",
