@@ -3,7 +3,7 @@ import pytest
 from parabolt.errors import SpecError
 from parabolt.space.configuration import Configuration
 from parabolt.trials.spec.file import load_spec, parse_spec
-from parabolt.trials.spec.identity import changed_keys, identity
+from parabolt.trials.spec.identity import changed_keys, digests_0_1, identity
 from parabolt.trials.spec.template import Template, field_values
 
 SPEC = """
@@ -148,6 +148,80 @@ def test_the_keys_that_make_another_search(tmp_path, old, new, keys):
     begun = identity(parts(SPEC))
     assert changed_keys(begun, parts(SPEC)) == []
     assert changed_keys(begun, parts(SPEC.replace(old, new))) == keys
+
+
+OLD_SPEC = """
+instance = "{instance}"
+command = "train.py --set {{configuration}}"
+
+[environment]
+NCCL_DEBUG = "INFO"
+
+[trial]
+memory_gb = 70.5
+log_format = "megatron"
+
+[optimizer]
+name = "tpe"
+seed = 3
+n_initial = 6
+
+[early_termination]
+threshold = 0.1
+"""
+
+OLD_INSTANCE = """
+name = "mine"
+model = {n_layers = 8, n_heads = 8, hidden_size = 512, ffn_size = 2048}
+cluster = {n_gpus = 4, n_hosts = 1, memory_gb = 80}
+workload = {sequence_length = 512, batch_size = 16, is_optimizer_sharded = false}
+knobs = {bucket = [64, 256]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("instance", "digest"), [("pco16", "9ff005390fe45b32"), ("mine.toml", "50a772bdde3e63fa")]
+)
+def test_a_journal_of_version_0_1_goes_on(tmp_path, instance, digest):
+    (tmp_path / "mine.toml").write_text(OLD_INSTANCE)
+    text = OLD_SPEC.format(instance=instance)
+    spec = parse_spec(text, origin="x", folder=tmp_path)
+    written = {  # by version 0.1.0
+        "purpose": "tune",
+        "instance": digest,
+        "command": "c48f163dae656be5",
+        "environment": "0792fcca645a6830",
+        "trial": "a04a46ec1acdfe43",
+        "optimizer": "f07902a2e9d546ef",
+        "early_termination": "28aa3cc419ad0c7c",
+    }
+    assert digests_0_1({"purpose": "tune", **spec.parts}) == written
+    assert changed_keys(written, {"purpose": "tune", **spec.parts}) == []
+    assert changed_keys(written, {"purpose": "sweep", **spec.parts}) == ["purpose"]
+    other = parse_spec(text.replace("70.5", "70"), origin="x", folder=tmp_path)
+    assert changed_keys(written, {"purpose": "tune", **other.parts}) == ["trial"]
+
+
+def test_what_version_0_1_could_not_say_is_another_search(tmp_path):
+    (tmp_path / "mine.toml").write_text(OLD_INSTANCE.replace("bucket =", "ep = [1], bucket ="))
+    text = OLD_SPEC.format(instance="mine.toml")
+    spec = parse_spec(text, origin="x", folder=tmp_path)
+    assert digests_0_1(spec.parts)["instance"] == "50a772bdde3e63fa"
+    for new in ("64, 96]", "64], zero = [0, 1]"):
+        (tmp_path / "mine.toml").write_text(OLD_INSTANCE.replace("64, 256]", new))
+        spec = parse_spec(text, origin="x", folder=tmp_path)
+        assert "instance" not in digests_0_1(spec.parts)
+
+
+def test_defaults(make_spec):
+    spec = make_spec(sections="[trial]\n")
+    assert (spec.trial.warmup_steps, spec.trial.timed_steps, spec.trial.retries) == (2, 10, 1)
+    assert (spec.trial.time_limit_s, spec.memory_gib) == (1800, 80)
+    assert (spec.optimizer.name, spec.optimizer.seed) == ("parabolt", 0)
+    assert spec.launcher.kind == "local"
+    assert spec.stopping is None
+    stopping = make_spec(sections="[trial]\n[early_termination]\n").stopping
+    assert (stopping.threshold, stopping.min_steps) == (0.05, 5)
 
 
 MEGATRON = """

@@ -124,6 +124,14 @@ def test_a_bar_in_the_line_of_a_traceback_still_counts():
     assert [s.number for s in steps_in(only_stream(text).lines)] == [2]
 
 
+@pytest.mark.parametrize(
+    "text", ["Traceback (most recent call last):", 'Traceback (most recent call last):\n  File "x"']
+)
+def test_a_log_may_be_cut_off_anywhere_in_a_traceback(text):
+    assert only_stream(text).raised == ()
+    assert [line.text for line in only_stream('a\n  File "x.py", line 1, in f').lines] == ["a"]
+
+
 def past(text, at, *, rank=None, by_anyone=False):
     """Whether line `at` of a log is gone past."""
     lines = sorted(
