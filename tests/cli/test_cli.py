@@ -213,7 +213,7 @@ def test_the_module_is_the_command():
         (["study", "status", "absent"], "expected a study's directory, got absent"),
         pytest.param(
             ["report", "absent"],
-            "expected finished runs in absent/runs, got none",
+            "expected runs in absent, got none",
             marks=pytest.mark.needs("plotly"),
         ),
         (["bench", "pco32", "--executor", "spark://x"], "executor: expected local, local:N"),

@@ -55,7 +55,7 @@ def assert_same(ours, theirs):
     for name, one in ours.items():
         other = theirs[name]
         assert one.key == other.key
-        assert np.array_equal(one.sizes, other.sizes)
+        assert list(one.configurations) == list(other.configurations)
         assert np.array_equal(one.observed, other.observed)
         assert np.array_equal(one.recommended, other.recommended, equal_nan=True)
 

@@ -17,7 +17,6 @@ from parabolt.experiments.manifest import load_manifest
 from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.run import RunKey, execute
 from parabolt.experiments.store import COLUMNS, RunStore
-from parabolt.space.knobs import KNOBS
 
 SHORT = Protocol(n_evaluations=5)
 
@@ -80,7 +79,8 @@ def test_a_store_of_version_0_1_is_read():
 
 def test_any_parquet_reader_reads_a_run(tmp_path):
     data = pq.read_table(RunStore(tmp_path).save(short_run()))
-    assert set(data.column_names) == {*COLUMNS, *KNOBS}
+    published = ("dp", "tp", "pp", "cp", "sp", "bucket", "zero", "chunks", "grad_accum")
+    assert set(data.column_names) == {*COLUMNS, *published}
     assert data.column("evaluation").to_pylist() == list(range(15))
     assert data.column("is_initial").to_pylist() == [True] * 10 + [False] * 5
     assert json.loads(data.schema.metadata[b"parabolt.run"])["key"]["optimizer"] == "random"

@@ -49,5 +49,7 @@ def test_names_must_be_right():
     for wrong in ({"dp": 2}, {**box.sizes_of(0), "x": 1}):
         with pytest.raises(parabolt.InvalidConfigurationError, match="expected a value for each"):
             box.place_sizes(wrong)
-    with pytest.raises(parabolt.InvalidConfigurationError, match="expected a power of two, got 3"):
-        box.place_sizes({**box.sizes_of(0), "dp": 3})
+    with pytest.raises(
+        parabolt.InvalidConfigurationError, match="expected a positive whole number"
+    ):
+        box.place_sizes({**box.sizes_of(0), "dp": 0})
