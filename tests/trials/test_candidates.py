@@ -1,12 +1,16 @@
 """What a spec can run, by frameworks that express less than the lattice has."""
 
+from dataclasses import replace
+
 import pytest
 
 from parabolt.errors import SpecError
 from parabolt.outcome import Status
 from parabolt.trials.candidates import candidates_of
 from parabolt.trials.spec.file import parse_spec
+from parabolt.trials.spec.spec import Budget
 from parabolt.trials.sweep import sweep
+from parabolt.trials.tune import tune
 
 INSTANCE = """
 name = "eight"
@@ -66,22 +70,30 @@ def test_nothing_to_run(spec_of):
         candidates_of(spec_of("dp = [2]\ntp = [4]\nsp = [4]\nbucket = [64, 256]\n", "deepspeed"))
 
 
-SAME = "dp = [8]\ntp = [1]\nbucket = [64, 256]\nzero = [0, 3]\n"
+SAME = "dp = [1, 8]\ntp = [1, 8]\nbucket = [64, 256]\n"
 
 
 def test_the_same_command_is_measured_once(spec_of, tmp_path):
-    """The command names two of three knobs by hand beside the framework's settings."""
+    """With dp 1 there are no gradients to add up, so that Megatron-LM has no bucket."""
     spec = spec_of(SAME, "megatron-lm")
     messages = []
     history = sweep(spec, tmp_path / "out", observer=lambda s: messages.append(s.message))
-    launches = (tmp_path / "launches.jsonl").read_text().splitlines()
-    found = candidates_of(spec)
-    assert len(set(launches)) == len(launches) == len(history.trials) == len(found.space)
+    measured = [(t.configuration.dp, t.configuration.bucket) for t in history.told]
+    assert measured == [(1, 64), (8, 64), (8, 256)]
     assert {t.outcome.status for t in history.told} == {Status.OK}
-    assert len(found.space) + len(found.twins) == 4
-    if found.twins:
-        assert any("would be the same launch as another one" in m for m in messages)
-        twin, measured = found.twins[0]
-        assert f"such as {twin}, which is {measured}: it is measured once" in messages
-    rows = (tmp_path / "out/sweep.csv").read_text().splitlines()
-    assert len(rows) == 1 + len(found.space)
+    launches = (tmp_path / "launches.jsonl").read_text().splitlines()
+    assert len(set(launches)) == len(launches) == 3
+    ((twin, other),) = candidates_of(spec).twins
+    assert (twin.dp, twin.bucket, other) == (1, 256, history.told[0].configuration)
+    assert any(m.startswith("not measured: 1 configuration would be the same") for m in messages)
+    assert f"such as {twin}, which is {other}: it is measured once" in messages
+    assert len((tmp_path / "out/sweep.csv").read_text().splitlines()) == 1 + 3
+
+
+def test_a_search_says_what_it_leaves_out_and_ends_when_all_is_tried(spec_of, tmp_path):
+    spec = replace(spec_of(SAME, "megatron-lm"), budget=Budget(trials=9))
+    messages = []
+    history = tune(spec, tmp_path / "out", observer=lambda s: messages.append(s.message))
+    assert len(history.told) == 3
+    assert any(m.startswith("not searched: 1 configuration would be the same") for m in messages)
+    assert "all candidates have been tried" in messages

@@ -43,6 +43,19 @@ def test_too_few_steps_say_so():
         Statistics.of(measured([1.0] * 4), n_warmup=2, n_timed=5)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "can_be"), [(4e-9, True), (3e-9, False), (3e8, True), (4e8, False)]
+)
+def test_step_times_have_bounds(seconds, can_be):
+    """Of the throughput's reciprocals nothing overflows, and no step takes ten years."""
+    times = measured([1.0, seconds])
+    if can_be:
+        assert Statistics.of(times, n_warmup=0, n_timed=2).step_times_s == (1.0, seconds)
+    else:
+        with pytest.raises(ReportError, match=r"step times of .* s cannot be"):
+            Statistics.of(times, n_warmup=0, n_timed=2)
+
+
 def test_a_missing_step_says_so():
     found = Measurements()
     for step in (1, 2, 4):
@@ -73,9 +86,10 @@ def test_a_report_is_read_as_it_grows(tmp_path):
     assert found.step_times_s == {0: 0.5}
     with path.open("a") as file:
         file.write('onds": 0.25}\n\n{"rank": 2, "peak_memory_gib": 61, "loss": 3}\n')
+        file.write('{"peak_memory_gib": 4}\n{"rank": 1, "peak_memory_gb": 2}\n')
     reader.read()
     assert found.step_times_s == {0: 0.5, 1: 0.25}
-    assert found.peak_memory_gib == {2: 61.0}
+    assert found.peak_memory_gib == {2: 61.0, 0: 4.0, 1: pytest.approx(2e9 / 2**30)}
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,20 @@
 import json
+import shlex
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import parabolt
 from parabolt.errors import JournalError, LaunchError, OptionError, SpecError, UnknownNameError
 from parabolt.instances.catalogue import load_instance
 from parabolt.instances.search_space import SearchSpace
 from parabolt.optimizers.registry import make_optimizer
 from parabolt.outcome import Outcome, Source, Status
+from parabolt.tables.publishing.provenance import Provenance
 from parabolt.tables.table import Table
 from parabolt.trials.sweep import sweep
 from parabolt.trials.tune import tune
@@ -176,6 +180,22 @@ def test_a_sweep_writes_an_export_that_is_a_table(make_spec, tmp_path):
             assert steps == trial.statistics["step_times_s"]
     again = sweep(spec, tmp_path / "out")
     assert told(again) == told(history)
+    provenance = Provenance.load(tmp_path / "out/sweep.csv")
+    assert provenance.gpu == "", "the instance names none"
+    assert provenance.command == shlex.join(spec.command.arguments)
+    assert provenance.software == f"measured with parabolt {parabolt.__version__}"
+    assert provenance.date == datetime.now(UTC).date().isoformat()
+
+
+def test_a_sweep_says_by_which_gpu_it_was_measured(make_spec, tmp_path):
+    (tmp_path / "small.toml").write_text(
+        SMALL.read_text()
+        .replace("[cluster]", "[cluster]\ngpu = 'h100-80gb'")
+        .replace("[1, 2, 4]\ntp = [1, 2, 4]", "[4]\ntp = [1]")
+    )
+    history = sweep(make_spec(instance="small.toml"), tmp_path / "out")
+    assert len(history.told) == 4
+    assert Provenance.load(tmp_path / "out/sweep.csv").gpu == "h100-80gb"
 
 
 def test_a_sweep_gives_no_row_to_what_crashed(make_spec, tmp_path):
