@@ -128,8 +128,8 @@ def test_an_instance_of_version_0_1_has_its_gpu_in_gib_and_its_tables_in_gb():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("memory_gb = 80\nmemory_gib = 80", r"\[cluster\]: expected keys .* got \['memory_gb'\]"),
-        ("", r"\[cluster\]: expected .*memory_gib.*; missing \['memory_gib'\]"),
+        ("memory_gb = 80\nmemory_gib = 80", r"\[cluster\]: expected keys .* got memory_gb"),
+        ("", r"\[cluster\]: expected memory_gib, got"),
         ("memory_gib = 8\n[peak_mem]\nunit = 'GB'\ncapacity = 0", r"\[peak_mem\] capacity: exp"),
         ("memory_gib = 8\n[peak_mem]\nunit = 1\ncapacity = 9", r"\[peak_mem\] unit: expected a"),
     ],
