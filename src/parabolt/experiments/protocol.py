@@ -163,4 +163,4 @@ _N_FIRST = 5
 
 
 def _is_finite(number: object) -> bool:
-    return type(number) in (int, float) and math.isfinite(number)  # type: ignore[arg-type]
+    return type(number) in (int, float) and math.isfinite(number)  # type: ignore[arg-type]  # it is one
