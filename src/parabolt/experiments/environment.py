@@ -48,7 +48,7 @@ def package_version(package: str) -> str:
 @cache
 def _blas_kernel() -> str:
     try:
-        from threadpoolctl import threadpool_info  # type: ignore[import-untyped]  # it has none
+        from threadpoolctl import threadpool_info
     except ImportError:
         return ""
     kernels = {
