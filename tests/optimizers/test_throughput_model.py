@@ -18,6 +18,7 @@ def small_model(n=12, k=3, seed=0):
 def test_posterior_is_gaussian_conditioning_written_out():
     model, rng = small_model()
     at, y = np.array([1, 4, 7, 4]), rng.normal(-1, 0.1, 4)
+    model = model.fit(at, y)
     posterior = model.posterior(at, y)
     # The same linear model at the same z, with dense matrices over everything.
     parts = model._features * np.exp(model.z)
@@ -50,7 +51,9 @@ def test_data_from_the_physics_settle_the_coefficients():
     truth = model._belief.mean + rng.normal(0, 0.4, 3)
     y = -np.log((model._features * np.exp(truth)).sum(axis=1))
     at = np.arange(0, 60, 2)
-    posterior = model.posterior(at, y[at] + 0.003 * rng.standard_normal(30))
+    told = y[at] + 0.003 * rng.standard_normal(30)
+    model = model.fit(at, told)
+    posterior = model.posterior(at, told)
     assert np.abs(posterior.mean - y).max() < 0.03
     assert model.residual.std <= 0.04
 
@@ -59,6 +62,7 @@ def test_where_physics_is_wrong_the_residual_takes_over():
     model, _ = small_model(n=80, seed=2)
     y = 0.5 * model._inputs[:, 0] + model._inputs[:, 1]
     at = np.arange(0, 80, 2)
+    model = model.fit(at, y[at])
     posterior = model.posterior(at, y[at])
     assert model.residual.std >= 0.3
     left = np.setdiff1d(np.arange(80), at)
@@ -72,10 +76,12 @@ def test_a_slow_run_is_half_its_own_where_noise_is_large():
     model, rng = small_model(n=60, seed=3)
     y = -np.log((model._features * np.exp(model._belief.mean)).sum(axis=1))
     at, told = np.append(np.arange(40), [7, 7]), np.append(y[:40], [y[7], y[7]])
+    model = model.fit(at, told)
     mean = model.posterior(at, told).mean
     assert model.residual.noise == 0.004
     assert model.expected(mean, at, told) == pytest.approx(mean)
     told = told + 0.03 * rng.standard_normal(42)
+    model = model.fit(at, told)
     mean = model.posterior(at, told).mean
     share = 0.5 * (1 - (0.004 / model.residual.noise) ** 2)
     assert 0.45 < share < 0.5
@@ -89,10 +95,20 @@ def test_noise_is_learned():
     model, rng = small_model(n=60, seed=3)
     y = -np.log((model._features * np.exp(model._belief.mean)).sum(axis=1))
     at = np.arange(60)
-    model.posterior(at, y + 0.03 * rng.standard_normal(60))
+    model = model.fit(at, y + 0.03 * rng.standard_normal(60))
     assert model.residual.noise >= 0.016
-    model.posterior(at, y + 0.003 * rng.standard_normal(60))
+    model = model.fit(at, y + 0.003 * rng.standard_normal(60))
     assert model.residual.noise <= 0.008
+
+
+def test_a_fit_changes_no_other_model():
+    model, rng = small_model(n=60, seed=3)
+    at = np.arange(60)
+    y = -np.log((model._features * np.exp(model._belief.mean)).sum(axis=1))
+    before = model.posterior(at, y)
+    fitted = model.fit(at, y + 0.03 * rng.standard_normal(60))
+    assert fitted.residual != model.residual
+    assert np.array_equal(model.posterior(at, y).mean, before.mean)
 
 
 def test_inputs_say_what_can_matter():

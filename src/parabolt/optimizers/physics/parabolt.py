@@ -281,6 +281,7 @@ class ParaboltOptimizer(Optimizer):
         risk = predicted.p_oom
         if "physics" in self._without:
             risk = np.full(len(risk), _FLAT_RISK)
+        self._throughput = self._throughput.fit(*self._timed())
         return CandidateBelief(
             rows=self._looked_at,
             log_throughput=self._throughput.posterior(*self._timed()),
@@ -317,7 +318,7 @@ class ParaboltOptimizer(Optimizer):
         places, y = self._timed()
         pending = [p for p in map(self._place, self._pending) if p is not None]
         at = np.append(places, np.array(pending, dtype=np.int64))
-        return self._throughput.predict(at, np.append(y, belief.log_throughput.mean[pending]))
+        return self._throughput.posterior(at, np.append(y, belief.log_throughput.mean[pending]))
 
     def _caution(self) -> float:
         """Weight of log P(feasible), larger while too many trials run out of memory."""

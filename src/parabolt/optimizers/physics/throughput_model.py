@@ -104,13 +104,15 @@ class Posterior:
 
 
 class ThroughputModel:
-    """Posterior of log throughput at all candidates.
+    """Log throughput of all candidates: physics linearised at a point, and a residual.
 
     Args:
         features: Terms of the step time as specifications have them, seconds, (N, k).
         inputs: Inputs of the residual's kernel, (N, d).
         belief: Belief about the log-coefficients before the trials.
         std_median: Median of the residual's standard deviation before the trials.
+        residual: Hyper-parameters of the residual; their medians by default.
+        z: Log-coefficients at which physics is linearised, (k,); the belief's mean by default.
     """
 
     def __init__(
@@ -120,11 +122,13 @@ class ThroughputModel:
         belief: CoefficientBelief,
         *,
         std_median: float = _STD_MEDIAN,
+        residual: Residual | None = None,
+        z: FloatArray | None = None,
     ) -> None:
         self._features, self._inputs, self._belief = features, inputs, belief
         self._std_median = std_median
-        self.residual = Residual(std=std_median)
-        self.z = belief.mean
+        self.residual = residual or Residual(std=std_median)
+        self.z = belief.mean if z is None else z
 
     @classmethod
     def flat(cls, inputs: FloatArray) -> ThroughputModel:
@@ -132,21 +136,29 @@ class ThroughputModel:
         constant = CoefficientBelief(("constant",), np.zeros(1), _FLAT_LOG_STD**2 * np.eye(1), 1.0)
         return cls(np.ones((len(inputs), 1)), inputs, constant, std_median=_FLAT_RESIDUAL_STD)
 
-    def posterior(self, at: IntArray, y: FloatArray) -> Posterior:
-        """Posterior of the noiseless log throughput.
+    def fit(self, at: IntArray, y: FloatArray) -> ThroughputModel:
+        """The model linearised at the mode of z, with the most probable residual.
+
+        The search for the residual starts at this model's, for z at the belief's mean.
 
         Args:
             at: Candidates that were observed, (n,); repeats are allowed.
             y: Their log throughput, (n,).
         """
-        self.z = self._belief.mean
+        model = self._with(self.residual, self._belief.mean)
         for _ in range(_MODE_STEPS if len(at) else 0):
-            prior_mean, J = self._linearized(at)
-            self.residual = self._best_residual(at, y - prior_mean, J)
-            _, a = self._solved(at, y - prior_mean, J, self.residual)
+            prior_mean, J = model._linearized(at)
+            residual = model._best_residual(at, y - prior_mean, J)
+            _, a = self._solved(at, y - prior_mean, J, residual)
             # The mode of z given the residual's covariance, where the next linearisation starts.
-            self.z = self._belief.mean + self._belief.covariance @ J.T @ a
-        return self.predict(at, y)
+            model = self._with(residual, self._belief.mean + self._belief.covariance @ J.T @ a)
+        return model
+
+    def _with(self, residual: Residual, z: FloatArray) -> ThroughputModel:
+        return ThroughputModel(
+            self._features, self._inputs, self._belief,
+            std_median=self._std_median, residual=residual, z=z,
+        )  # fmt: skip
 
     def expected(self, mean: FloatArray, at: IntArray, y: FloatArray) -> FloatArray:
         """What a repeated run is expected to give, log throughput (N,).
@@ -155,7 +167,7 @@ class ThroughputModel:
         as the noise is more than repeated runs have.
 
         Args:
-            mean: Posterior mean of the last call of `posterior`, (N,).
+            mean: Posterior mean given these observations, (N,).
             at: Candidates that were observed, (n,).
             y: Their log throughput, (n,).
         """
@@ -164,8 +176,13 @@ class ThroughputModel:
         own = np.bincount(at, y - mean[at], minlength=len(mean)) / np.maximum(n_runs, 1)
         return mean + share * own
 
-    def predict(self, at: IntArray, y: FloatArray) -> Posterior:
-        """As `posterior`, at the linearisation and the residual of its last call."""
+    def posterior(self, at: IntArray, y: FloatArray) -> Posterior:
+        """Posterior of the noiseless log throughput.
+
+        Args:
+            at: Candidates that were observed, (n,); repeats are allowed.
+            y: Their log throughput, (n,).
+        """
         mean, J = self._linearized(np.arange(len(self._features)))
         JS = J @ self._belief.covariance
         variance = np.einsum("nk,nk->n", JS, J) + self.residual.std**2 + _OWN_LOG_STD**2
