@@ -36,7 +36,12 @@ def check_contents(wheel: Path, source: Path) -> None:
     """Types, tables and instances are in the wheel; all else is in the source."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    for name in ("py.typed", "tables/embedded/pco32.parquet", "instances/catalogue/pco64.toml"):
+    for name in (
+        "py.typed",
+        "tables/embedded/pco32.parquet",
+        "instances/catalogue/pco64.toml",
+        "experiments/published/grid.parquet",
+    ):
         expect(f"parabolt/{name}" in names, f"{name} in {wheel.name}")
     expect(
         all(n.startswith(("parabolt/", "parabolt-")) for n in names), "nothing else in the wheel"
@@ -53,6 +58,7 @@ def check_contents(wheel: Path, source: Path) -> None:
         "CHANGELOG.md",
         "NOTICE",
         "mkdocs.yml",
+        "mkdocs_hooks.py",
         "Makefile",
     ):
         expect(name in inside, f"{name} in {source.name}")

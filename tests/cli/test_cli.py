@@ -140,6 +140,30 @@ def test_reports_of_several_directories(tmp_path):
     assert {s["optimizer"] for s in together["leaderboard"]} == {"a", "b", "eager"}
 
 
+def test_published_runs_beside_ones_own(tmp_path):
+    import parabolt as package
+    from parabolt.experiments.run import execute
+    from parabolt.experiments.run_key import RunKey
+    from parabolt.experiments.store import RunStore
+
+    problem, protocol = package.load_problem("pco32"), package.Protocol.published("pco32")
+    for label in ("mine", "random"):
+        key = RunKey.of(problem, label, 4, protocol, method="random")
+        for name in ("mine", "published"):
+            RunStore(tmp_path / name).save(execute(problem, key))
+    report = ("report", "mine", "--with", "published", "--against", "mine", "--format", "csv")
+    told = json.loads(output(*report, "--json", cwd=tmp_path))
+    scores = {s["optimizer"]: s for s in told["leaderboard"]}
+    assert {s["problem"] for s in scores.values()} == {"pco32"}
+    assert len(scores) == 17
+    assert {s["n_runs"] for s in scores.values()} == {1}  # the seed that all have
+    mine, theirs = scores["mine"], scores["random"]
+    assert mine["final_regret_percent"] == theirs["final_regret_percent"]
+    assert "160 runs of the published grid were added" in told["notes"]
+    folder = ("report", "mine", "--with", "./published", "--format", "csv", "--json")
+    assert len(json.loads(output(*folder, cwd=tmp_path))["leaderboard"]) == 2
+
+
 def test_seeds_that_an_effect_needs():
     shown = output("study", "power", "--methods", "16", "--win-share", "1")
     rows = [line.split("│")[1:4] for line in shown.splitlines() if "100 %" in line]

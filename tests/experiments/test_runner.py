@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 
 import parabolt
 from parabolt.errors import LockedError, OptionError, StoreError, StudyError
+from parabolt.experiments.executors import local
 from parabolt.experiments.executors.executor import TaskResult
 from parabolt.experiments.results import read_results
 from parabolt.experiments.runner import lock_store, run_study
@@ -210,6 +212,7 @@ def test_one_writer(run, tmp_path):
 
 
 HANGING = """
+import os
 import time
 import numpy as np
 import parabolt
@@ -217,6 +220,7 @@ import parabolt
 class Hangs(parabolt.Optimizer):
     def _next_row(self, available):
         while self.seed == 1:
+            open(os.environ["BEGUN"], "w").close()
             time.sleep(1)
         if self.seed == 2:
             np.empty(2**40)
@@ -227,9 +231,13 @@ class Hangs(parabolt.Optimizer):
 def test_a_run_that_hangs_or_takes_too_much_memory_fails_alone(tmp_path, monkeypatch):
     (tmp_path / "hanging.py").write_text(HANGING)
     monkeypatch.syspath_prepend(str(tmp_path))
+    begun = tmp_path / "begun"
+    monkeypatch.setenv("BEGUN", str(begun))
+    # A clock that stands still until the run hangs: the load of the machine must not matter.
+    monkeypatch.setattr(local, "time", SimpleNamespace(monotonic=lambda: 1000.0 * begun.exists()))
     results = parabolt.run_study(
         "pco4-cpu", ["hanging:Hangs", "random"], seeds=3, folder=tmp_path / "out",
-        executor="local:2",
+        executor="local:1",
         protocol={"n_evaluations": 2, "run_time_limit_s": 4, "run_memory_limit_gib": 8},
     )  # fmt: skip
     (board,) = results.boards

@@ -119,13 +119,11 @@ def test_ctrl_c_leaves_finished_runs_and_the_same_command_goes_on(tmp_path):
         "--optimizers", "logeic", "--seeds", "30", "--out", str(tmp_path),
     ]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    deadline = time.monotonic() + 60
     while len(list(tmp_path.glob("runs/*.parquet"))) < 2:
-        assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate()
     assert process.returncode == 130
     assert "finished runs are in" in output
     finished = sorted(tmp_path.glob("runs/*.parquet"))

@@ -194,7 +194,7 @@ def test_a_class_of_a_script_without_a_guard(tmp_path):
 
     def call(folder, step):
         command = [sys.executable, str(script), str(tmp_path / folder), step]
-        return subprocess.run(command, capture_output=True, text=True, timeout=300)
+        return subprocess.run(command, capture_output=True, text=True)
 
     first = call("a", "3")
     assert first.returncode == 0, first.stderr

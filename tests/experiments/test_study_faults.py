@@ -117,13 +117,12 @@ def test_ctrl_c_and_sigterm_end_cleanly_and_resume(tmp_path, study_file):
             [*COMMAND, str(study_file), "--out", str(folder)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
-        deadline = time.monotonic() + 60
         before = len(RunStore(folder).finished())
         while len(RunStore(folder).finished()) <= before:
-            assert time.monotonic() < deadline
+            assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(number)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate()
         assert process.returncode == 130, errors
         assert "finished runs are in" in output
         assert "Traceback" not in errors

@@ -12,6 +12,7 @@ import typer
 from parabolt.cli.output import Json, console, print_json
 from parabolt.errors import ParaboltError
 from parabolt.experiments.manifest import load_manifest
+from parabolt.experiments.packed import published_files
 from parabolt.experiments.results import FailedCount, read_results
 from parabolt.journal.file import JOURNAL
 from parabolt.problems.registry import load_problem
@@ -22,11 +23,18 @@ if TYPE_CHECKING:
     from parabolt.problems.problem import Problem
 
 
+#: Stands for the runs that this package brings; a directory of that name is `./published`.
+_PUBLISHED = "published"
+
+
 def report(
     folder: Annotated[Path, typer.Argument(help="Directory of the runs.")],
     overlay: Annotated[
-        list[Path] | None,
-        typer.Option("--with", help="Another directory of runs to compare with; may be repeated."),
+        list[str] | None,  # a path would make one of `./published` and `published`
+        typer.Option(
+            "--with",
+            help="A directory or packed file of runs, or `published`; may be repeated.",
+        ),
     ] = None,
     against: Annotated[
         str | None,
@@ -59,13 +67,15 @@ def report(
     from parabolt.analysis.leaderboard import score_as_json
     from parabolt.analysis.report import write_report
 
+    others = [Path(name) for name in overlay or [] if name != _PUBLISHED]
+    is_with_published = len(others) < len(overlay or [])
     findings = find(
-        read_results([folder, *(overlay or [])]),
+        read_results([folder, *others], baselines=published_files() if is_with_published else ()),
         failed=failed,
         against=against,
         problems=[
             *(load_problem(name) for name in problem or []),
-            *_problems_at_hand([folder, *(overlay or [])]),
+            *_problems_at_hand([folder, *others]),
         ],
     )
     wanted = [form.strip() for form in formats.split(",") if form.strip()]
@@ -86,7 +96,7 @@ def report(
 def _problems_at_hand(folders: list[Path]) -> Iterator[Problem]:
     """Problems of studies that are files here or simulated machines; nothing is fetched."""
     for folder in folders:
-        manifest = load_manifest(folder)
+        manifest = None if folder.is_file() else load_manifest(folder)
         for address in manifest.study.problems if manifest else ():
             if Path(address).is_file() or address.startswith("simulated:"):
                 with suppress(ParaboltError):  # one that has changed is no longer the one that ran

@@ -16,6 +16,7 @@ import numpy as np
 
 from parabolt.errors import TableError
 from parabolt.experiments.manifest import load_manifest
+from parabolt.experiments.packed import read_packed
 from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.run import Run
 from parabolt.experiments.store import RunStore
@@ -159,34 +160,80 @@ class Results:
         ]
 
 
-def read_results(folders: Sequence[Path], *, only: Iterable[RunKey] | None = None) -> Results:
+def read_results(
+    folders: Sequence[Path],
+    *,
+    only: Iterable[RunKey] | None = None,
+    baselines: Sequence[Path] = (),
+) -> Results:
     """The results of stores, read together.
 
     Args:
-        folders: Directories of runs.
+        folders: Directories of runs, or packed files of them (see `pack_store`).
         only: Keys of the runs to read; by default all that are there, and those that are missing
             from their studies.
+        baselines: Further ones, of which only runs on the problems of `folders` are added.
 
     Raises:
-        TableError: If a file of a run is damaged, or no run has ended in any of them.
+        TableError: If a file of a run is damaged, one of them is no store of runs, or no run has
+            ended in any of them.
         StudyError: If a store's `study.json` can't be read.
     """
-    runs: list[Run] = []
-    failed: list[FailedRun] = []
-    wanted: list[RunKey] = []
-    for folder in folders:
-        store, manifest = RunStore(folder), load_manifest(folder)
-        failed += store.load_failures()
-        runs += [store.load(path) for path in store.paths()]
-        wanted += manifest.keys if manifest else ()
+    read = _together(map(_read, folders))
     if only is not None:
         wanted = list(only)
-        asked = set(wanted)
-        runs = [run for run in runs if run.key in asked]
-        failed = [failure for failure in failed if failure.key in asked]
-    if not runs and not failed:
+        read = replace(read.only(set(wanted).__contains__), wanted=wanted)
+    if not read.runs and not read.failed:
         raise TableError(f"expected runs in {', '.join(map(str, folders))}, got none")
-    return collect(runs, failed, wanted)
+    names = {key.problem for key in read.keys}
+    added = [_read(path).only(lambda key: key.problem in names) for path in baselines]
+    notices = tuple(
+        f"{len(more.keys)} runs of the published {path.stem} were added"
+        for path, more in zip(baselines, added, strict=True)
+    )
+    found = _together([read, *added])
+    results = collect(found.runs, found.failed, found.wanted)
+    return replace(results, notices=(*results.notices, *notices))
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What was read from stores."""
+
+    runs: list[Run]
+    failed: list[FailedRun]
+    wanted: list[RunKey]
+
+    @property
+    def keys(self) -> list[RunKey]:
+        return [run.key for run in self.runs] + [failure.key for failure in self.failed]
+
+    def only(self, is_asked: Callable[[RunKey], bool]) -> _Read:
+        return _Read(
+            [run for run in self.runs if is_asked(run.key)],
+            [failure for failure in self.failed if is_asked(failure.key)],
+            [key for key in self.wanted if is_asked(key)],
+        )
+
+
+def _read(path: Path) -> _Read:
+    if path.is_file():
+        return _Read(*read_packed(path), [])
+    store, manifest = RunStore(path), load_manifest(path)
+    runs = [store.load(file) for file in store.paths()]
+    found = _Read(runs, store.load_failures(), list(manifest.keys) if manifest else [])
+    if not found.keys and not found.wanted:
+        raise TableError(f"expected runs in {path}, got none")
+    return found
+
+
+def _together(parts: Iterable[_Read]) -> _Read:
+    found = _Read([], [], [])
+    for part in parts:
+        found.runs.extend(part.runs)
+        found.failed.extend(part.failed)
+        found.wanted.extend(part.wanted)
+    return found
 
 
 def collect(

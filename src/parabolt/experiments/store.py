@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,9 @@ from parabolt.experiments.run_key import RunKey
 from parabolt.files import UNFINISHED, write_whole
 from parabolt.outcome import Outcomes
 from parabolt.space.configurations import Configurations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: Column to meaning, beside one column of values for each knob that isn't neutral throughout.
 COLUMNS: dict[str, str] = {
@@ -53,7 +56,9 @@ COLUMNS: dict[str, str] = {
 #: Version of the layout of a run file; files of a later version are refused.
 FORMAT = 2
 
-_KEY = b"parabolt.run"
+#: Where the metadata of a run's file say what it is.
+METADATA_KEY = b"parabolt.run"
+
 _UNFIT = re.compile(r"[^\w.+-]+")
 #: The hashes at the end of a run's file name.
 _HASHES = re.compile(r"-([0-9a-f]{16})-([0-9a-f]{8})\.parquet$")
@@ -117,8 +122,8 @@ class RunStore:
         Raises:
             StoreError: If the directory can't be written, or the disk is full.
         """
-        about = {**vars(failed), "format": FORMAT, "key": failed.key.as_json()}
-        write_whole(self._failure_path(failed.key), json.dumps(about, indent=2).encode())
+        content = json.dumps(failure_as_json(failed), indent=2).encode()
+        write_whole(self._failure_path(failed.key), content)
 
     def load(self, path: Path) -> Run:
         """Reads one run.
@@ -226,19 +231,32 @@ def _content_hash(content: bytes) -> str:
 
 def _read_failure(path: Path) -> FailedRun:
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-        reason = str(about["reason"]).strip()
-        lines = reason.splitlines() or [""]
-        return FailedRun(
-            key=RunKey.from_json(about["key"]),
-            reason=lines[-1],  # version 0.1 kept the traceback there
-            details=about.get("details", reason if len(lines) > 1 else ""),
-            n_attempts=int(about["n_attempts"]),
-            optimum=float(about.get("optimum", "nan")),
-            n_gpus=int(about.get("n_gpus", 0)),
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return failure_from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise TableError(f"{path} is no record of a failed run: {error!r}") from error
+
+
+def failure_as_json(failed: FailedRun) -> dict[str, Any]:
+    """A failed run as plain values."""
+    return {**vars(failed), "format": FORMAT, "key": failed.key.as_json()}
+
+
+def failure_from_json(about: Mapping[str, Any]) -> FailedRun:
+    """The inverse of `failure_as_json`.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: If it is no failed run.
+    """
+    reason = str(about["reason"]).strip()
+    lines = reason.splitlines() or [""]
+    return FailedRun(
+        key=RunKey.from_json(about["key"]),
+        reason=lines[-1],  # version 0.1 kept the traceback there
+        details=about.get("details", reason if len(lines) > 1 else ""),
+        n_attempts=int(about["n_attempts"]),
+        optimum=float(about.get("optimum", "nan")),
+        n_gpus=int(about.get("n_gpus", 0)),
+    )
 
 
 def run_to_arrow(run: Run) -> pa.Table:
@@ -265,7 +283,7 @@ def run_to_arrow(run: Run) -> pa.Table:
         "n_gpus": run.n_gpus,
         "environment": dict(run.environment),
     }
-    return pa.table(columns).replace_schema_metadata({_KEY: json.dumps(about)})
+    return pa.table(columns).replace_schema_metadata({METADATA_KEY: json.dumps(about)})
 
 
 def run_from_arrow(data: pa.Table) -> Run:
@@ -275,7 +293,7 @@ def run_from_arrow(data: pa.Table) -> Run:
         TableError: If it is of a later format.
         KeyError, TypeError, ValueError: If it is no run.
     """
-    about = json.loads((data.schema.metadata or {})[_KEY])
+    about = json.loads((data.schema.metadata or {})[METADATA_KEY])
     if about.get("format", 1) > FORMAT:
         raise TableError(
             f"expected a run of format {FORMAT} or before, got {about['format']}; "
