@@ -114,7 +114,11 @@ def test_the_text_part_of_a_multimodal_model():
         ({"model_type": "gpt_bigcode"}, "got 'gpt_bigcode'"),
         ({"model_type": "persimmon"}, "got 'persimmon'"),
         ({"model_type": "cohere"}, "got 'cohere'"),
-        ({"model_type": "nemotron_h"}, "got 'nemotron_h'"),
+        ({"model_type": "nemotron_h"}, "layers_block_type: expected the kind of each layer"),
+        (
+            {"model_type": "nemotron_h", "hybrid_override_pattern": "M*X"},
+            "hybrid_override_pattern: expected mamba, attention, mlp or moe, got 'X'",
+        ),
         ({"model_type": None}, "got None"),
         ({"model_type": ["llama"]}, r"got \['llama'\]"),
     ],

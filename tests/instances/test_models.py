@@ -12,14 +12,18 @@ PUBLISHED = {
     "llama-7b": 6.7, "llama3-8b": 8.0, "mistral-7b": 7.24,
     "llama2-13b": 13.02, "llama2-70b": 68.98, "llama3-405b": 405.8, "llama3-70b": 70.55,
     "llama3.2-1b": 1.236, "megatron-145b": 145.6, "megatron-1t": 1008, "megatron-530b": 529.6,
-    "mixtral-8x22b": 141, "mpt-30b": 29.96, "mpt-7b": 6.65, "nemotron4-15b": 15.6,
+    "mixtral-8x22b": 141, "mpt-30b": 29.96, "mpt-7b": 6.65,
+    "nemotron3-nano": 31.6, "nemotron3-super": 120.6, "nemotron4-15b": 15.6,
     "nemotron4-340b": 341, "olmo2-32b": 32.2, "phi-4": 14.66, "qwen2.5-72b": 72.7,
     "qwen3-0.6b": 0.6, "qwen3-235b-a22b": 235, "qwen3-30b-a3b": 30.5, "qwen3-4b": 4.02,
     "qwen3-8b": 8.2,
     "qwen3-14b": 14.8, "qwen3-32b": 32.8,
 }  # fmt: skip
 #: Billions that work on a token, as published.
-ACTIVE = {"deepseek-v2": 21.4, "deepseek-v3": 37.6, "mixtral-8x7b": 12.9, "qwen3-235b-a22b": 22.2}
+ACTIVE = {
+    "deepseek-v2": 21.4, "deepseek-v3": 37.6, "mixtral-8x7b": 12.9, "nemotron3-super": 12.7,
+    "qwen3-235b-a22b": 22.2,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

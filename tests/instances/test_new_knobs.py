@@ -41,7 +41,9 @@ def test_words_in_texts_and_files():
     assert c.as_dict()["precision"] == "fp8"
     assert Configuration.parse(str(c)) == c
     assert Configuration(dp=8, bucket=64, schedule="1f1b") == Configuration(dp=8, bucket=64)
-    with pytest.raises(InvalidConfigurationError, match="one of bf16, fp8, mxfp8, nvfp4, got"):
+    with pytest.raises(
+        InvalidConfigurationError, match="one of fp16, bf16, fp8, mxfp8, nvfp4, got"
+    ):
         Configuration.parse("bucket=64 precision=fp7")
 
 

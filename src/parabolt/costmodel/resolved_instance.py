@@ -10,7 +10,7 @@ from parabolt.instances.hardware import Hardware
 
 if TYPE_CHECKING:
     from parabolt.instances.model_shape import ModelShape
-    from parabolt.instances.specs import Instance
+    from parabolt.instances.specs import Instance, Workload
 
 #: Vocabulary where a model doesn't state one; about that of recent models (32 000 to 200 000).
 _ASSUMED_VOCABULARY = 128_000
@@ -27,7 +27,7 @@ class ResolvedInstance:
         query: Width of all queries.
         n_heads: Attention heads.
         kv: Width of all keys.
-        vocabulary: Vocabulary.
+        vocabulary: Vocabulary, padded as the workload says.
         n_ffn_inputs: Matrices into the feed-forward block: 2 with a gate, 1 without.
         n_embeddings: Embedding tables: 1 if tied, else 2.
         sequence: Tokens per sequence.
@@ -82,7 +82,7 @@ class ResolvedInstance:
             InstanceError: If the model has a part that no term describes.
         """
         model, cluster, work = instance.model, instance.cluster, instance.workload
-        _refuse_undescribed(model)
+        _refuse_undescribed(model, work)
         hardware = Hardware.of(cluster)
         assumptions = list(hardware.assumptions)
         if model.window is not None and model.window < work.sequence_length:
@@ -93,7 +93,8 @@ class ResolvedInstance:
         return cls(
             model.n_layers, model.hidden_size, model.ffn_size, model.query_size, model.n_heads,
             model.kv_size,
-            model.vocabulary or _ASSUMED_VOCABULARY,
+            -(-(model.vocabulary or _ASSUMED_VOCABULARY) // work.vocabulary_multiple)
+            * work.vocabulary_multiple,
             2 if model.is_gated else 1, 1 if model.is_tied else 2,
             work.sequence_length,
             work.tokens_per_iteration or work.batch_size * work.sequence_length,
@@ -130,7 +131,13 @@ class ResolvedInstance:
         return 3.0 if self.recomputation == "none" else 4.0
 
 
-def _refuse_undescribed(model: ModelShape) -> None:
-    for part in ("experts", "latent_attention", "n_mtp_layers"):
+def _refuse_undescribed(model: ModelShape, work: Workload) -> None:
+    for part in ("state_space", "experts", "latent_attention", "n_mtp_layers"):
         if getattr(model, part):
             raise InstanceError(f"{part}: the cost model does not describe them yet")
+    if work.is_frozen:
+        raise InstanceError("is_frozen: the cost model does not describe frozen weights yet")
+    if work.sequences != "full":
+        raise InstanceError(
+            f"sequences: the cost model describes full ones only yet, got {work.sequences}"
+        )

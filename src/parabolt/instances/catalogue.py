@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from parabolt.documents import check_keys, checked_text, parse_toml, read_text
 from parabolt.errors import InstanceError, InvalidConfigurationError, UnknownNameError
+from parabolt.instances.cluster_words import parse_cluster
 from parabolt.instances.model_shape import MODEL_PARTS, ModelShape
+from parabolt.instances.models import load_model
 from parabolt.instances.specs import Cluster, Instance, PeakMemColumn, Workload
 from parabolt.space.knobs import KNOBS
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _SECTIONS: dict[str, type] = {"model": ModelShape, "cluster": Cluster, "workload": Workload}
+#: Sections that may be a text instead of a table.
+_IN_WORDS = {"model": load_model, "cluster": parse_cluster}
 
 
 def instance_names() -> list[str]:
@@ -65,8 +69,12 @@ def parse_instance(text: str, *, origin: str) -> Instance:
             size.
         origin: Where the text comes from, for error messages.
 
+    A model may be stated by its name, a cluster in words (`parse_cluster`), and a batch by
+    `tokens_per_iteration` alone.
+
     Raises:
         InstanceError: Naming the section and key at fault.
+        UnknownNameError: For a model or a GPU that the catalogue does not have.
     """
     try:
         document = parse_toml(text, InstanceError)
@@ -144,6 +152,10 @@ def _folder() -> Traversable:
 
 
 def _section(table: Any, key: str, of: type) -> Any:
+    if isinstance(table, str) and key in _IN_WORDS:
+        return _IN_WORDS[key](table)
+    if of is Workload:
+        table = _with_batch_size(table)
     known = fields(of)
     check_keys(
         f"[{key}]",
@@ -163,6 +175,21 @@ def _section(table: Any, key: str, of: type) -> Any:
         return of(**table)
     except InstanceError as error:
         raise InstanceError(f"[{key}] {error}") from error
+
+
+def _with_batch_size(table: Any) -> Any:
+    """A workload with the sequences of its tokens, where it states the tokens alone."""
+    if not isinstance(table, dict) or "batch_size" in table:
+        return table
+    tokens, length = table.get("tokens_per_iteration"), table.get("sequence_length")
+    if type(tokens) is not int or type(length) is not int or length < 1:
+        return table
+    if tokens % length:
+        raise InstanceError(
+            f"[workload] tokens_per_iteration: expected whole sequences of {length} tokens, got "
+            f"{tokens}; try stating batch_size as well"
+        )
+    return {**table, "batch_size": tokens // length}
 
 
 def _from_version_0_1(document: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import InstanceError
-from parabolt.instances.model_shape import Experts, LatentAttention, ModelShape
+from parabolt.instances.model_shape import Experts, LatentAttention, ModelShape, StateSpace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -143,6 +143,46 @@ def _qwen_experts(document: Mapping[str, Any]) -> dict[str, Any]:
     )(document)  # fmt: skip
 
 
+#: What a letter of `hybrid_override_pattern`, or a word of `layers_block_type`, stands for.
+_MIXER, _ATTENTION = ("M", "mamba", "linear_attention"), ("*", "attention", "full_attention")
+_MLP, _MOE = ("-", "mlp"), ("E", "moe")
+
+
+def _nemotron_hybrid(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Layers of one part each: a state-space mixer, attention, or a feed-forward block."""
+    key = "hybrid_override_pattern"
+    layers = document.get(key) or document.get(key := "layers_block_type")
+    if not isinstance(layers, (str, list)) or not layers:
+        raise InstanceError(f"{key}: expected the kind of each layer, got {layers!r}")
+    kinds = (_MIXER, _ATTENTION, _MLP, _MOE)
+    if unknown := {str(layer) for layer in layers} - {word for kind in kinds for word in kind}:
+        raise InstanceError(f"{key}: expected mamba, attention, mlp or moe, got {min(unknown)!r}")
+    n_mixers, n_attention, n_dense, n_moe = (
+        sum(layer in kind for layer in layers) for kind in kinds
+    )
+    found: dict[str, Any] = {
+        "n_layers": len(layers),
+        "state_space": StateSpace(
+            n_mixers, n_attention, n_dense + n_moe,
+            n_heads=_whole(document, "mamba_num_heads"),
+            head_size=_whole(document, "mamba_head_dim"),
+            state_size=_whole(document, "ssm_state_size"),
+            n_groups=_whole(document, "n_groups"),
+            conv_width=document.get("conv_kernel", 4),
+        ),
+    }  # fmt: skip
+    if n_moe:
+        found["experts"] = Experts(
+            n_experts=_whole(document, "n_routed_experts"),
+            n_active=_whole(document, "num_experts_per_tok"),
+            ffn_size=_whole(document, "moe_intermediate_size"),
+            shared_ffn_size=document.get("moe_shared_expert_intermediate_size"),
+            n_dense_layers=n_dense,
+            latent_size=document.get("moe_latent_size"),
+        )
+    return found
+
+
 _EXPERT_KEYS = frozenset({"expert", "moe"})
 _MIXTRAL = _experts_of(n="num_local_experts", width="intermediate_size")
 _DEEPSEEK = _experts_of(
@@ -172,6 +212,10 @@ FAMILIES: dict[str, _Family] = {
     "phi": _Family(is_gated=False),
     "phi3": _Family(parts=(_windows,)),
     "nemotron": _Family(is_gated=False),
+    "nemotron_h": _Family(
+        is_gated=False, parts=(_nemotron_hybrid,),
+        known=_EXPERT_KEYS | {"mamba", "ssm", "hybrid"},
+    ),
     "starcoder2": _Family(is_gated=False, is_tied=True, parts=(_windows,)),
     "falcon": _Family(is_gated=False, is_tied=True, ffn_factor=4, n_kv_heads=_falcon_kv_heads),
     "bloom": _Family(is_gated=False, is_tied=True, ffn_factor=4),
@@ -179,7 +223,7 @@ FAMILIES: dict[str, _Family] = {
     "gptj": _Family(is_gated=False, ffn_factor=4),
     "gpt2": _Family(is_gated=False, is_tied=True, ffn_factor=4),
     "opt": _Family(is_gated=False, is_tied=True),
-}
+}  # fmt: skip
 
 
 def parse_config(text: str, *, origin: str) -> ModelShape:

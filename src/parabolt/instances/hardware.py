@@ -9,6 +9,8 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from parabolt.errors import UnknownNameError
+from parabolt.space.knobs import KNOBS, Precision
+from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
     from parabolt.instances.specs import Cluster
@@ -125,6 +127,25 @@ def load_gpu(name: str) -> Gpu:
     if known not in gpus():
         raise UnknownNameError.of("GPU", name, gpus())
     return gpus()[known]
+
+
+def precision_units(cluster: Cluster) -> Rule:
+    """A GPU has units for the number format; one whose peaks are unknown has all of them.
+
+    Formats with a scale per block (`mxfp8`) came with the units for fp4.
+    """
+    gpu = load_gpu(cluster.gpu) if cluster.gpu else None
+    has_fp8 = gpu is None or bool(cluster.peak_fp8_tflops or gpu.peak_fp8_tflops)
+    has_fp4 = gpu is None or bool(cluster.peak_fp4_tflops or gpu.peak_fp4_tflops)
+    word = KNOBS["precision"].scale.word
+    return Rule(
+        "precision_units",
+        ("precision",),
+        lambda c: (
+            ((c.precision != Precision.FP8) | has_fp8) & ((c.precision < Precision.MXFP8) | has_fp4)
+        ),
+        lambda c: f"{cluster.gpu} has no units for {word(c.precision)}",
+    )
 
 
 def _like(memory_gib: float) -> Gpu:

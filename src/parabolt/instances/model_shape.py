@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from parabolt.errors import InstanceError
 from parabolt.instances.validation import require_bools, require_positive_ints, stated
@@ -20,6 +20,8 @@ class Experts:
             None for no shared expert.
         n_dense_layers: First layers, which have a dense block of the model's own `ffn_size`.
         every: Of the layers after those, each how many-th has experts; the others are dense.
+        latent_size: Width that routed experts take in and give out, after a projection that they
+            share (LatentMoE, arXiv 2512.20848); None for the hidden size.
 
     Raises:
         InstanceError: For a size that cannot be.
@@ -31,10 +33,11 @@ class Experts:
     shared_ffn_size: int | None = None
     n_dense_layers: int = 0
     every: int = 1
+    latent_size: int | None = None
 
     def __post_init__(self) -> None:
         require_positive_ints(self, "n_experts", "n_active", "ffn_size", "every")
-        require_positive_ints(self, *stated(self, "shared_ffn_size"))
+        require_positive_ints(self, *stated(self, "shared_ffn_size", "latent_size"))
         first = self.n_dense_layers
         if type(first) is not int or first < 0:
             raise InstanceError(f"n_dense_layers: expected a whole number from 0, got {first!r}")
@@ -70,8 +73,52 @@ class LatentAttention:
         require_positive_ints(self, *names, *stated(self, "q_rank"))
 
 
+@dataclass(frozen=True)
+class StateSpace:
+    """State-space layers (Mamba-2, arXiv 2405.21060, section 7) of a hybrid.
+
+    Where each layer has one part alone, as in Nemotron-H, the three numbers of layers add up to
+    those of the model; where a layer has a mixer and a feed-forward block, they add up to twice
+    that.
+
+    Attributes:
+        n_layers: Layers with a state-space mixer.
+        n_attention_layers: Layers with attention.
+        n_ffn_layers: Layers with a feed-forward block, dense or with experts.
+        n_heads: Heads of a mixer.
+        head_size: Width of a head.
+        state_size: Numbers that a head keeps for each of its channels.
+        n_groups: Groups of heads that share their input and output projection.
+        conv_width: Tokens that the convolution before the mixer looks at.
+
+    Raises:
+        InstanceError: For a size that cannot be.
+    """
+
+    n_layers: int
+    n_attention_layers: int
+    n_ffn_layers: int
+    n_heads: int
+    head_size: int
+    state_size: int
+    n_groups: int = 1
+    conv_width: int = 4
+
+    def __post_init__(self) -> None:
+        require_positive_ints(self, *(f.name for f in fields(self)))
+
+    def parameters(self, hidden_size: int) -> int:
+        """Parameters of a mixer: projections, convolution, and four numbers per head or channel."""
+        inner, states = self.n_heads * self.head_size, 2 * self.n_groups * self.state_size
+        projections = hidden_size * (2 * inner + states + self.n_heads) + inner * hidden_size
+        convolution = (inner + states) * (self.conv_width + 1)
+        return projections + convolution + 3 * self.n_heads + inner
+
+
 #: Fields of a shape that are tables of their own in a file.
-MODEL_PARTS: dict[str, type] = {"experts": Experts, "latent_attention": LatentAttention}
+MODEL_PARTS: dict[str, type] = {
+    "experts": Experts, "latent_attention": LatentAttention, "state_space": StateSpace,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,6 +143,7 @@ class ModelShape:
         window: Tokens that a layer with sliding-window attention looks back.
         n_windowed_layers: Layers with sliding-window attention.
         n_mtp_layers: Layers that predict further tokens (multi-token prediction).
+        state_space: The state-space layers of a hybrid.
 
     Raises:
         InstanceError: For a size that cannot be, or heads that don't divide.
@@ -115,6 +163,7 @@ class ModelShape:
     window: int | None = None
     n_windowed_layers: int = 0
     n_mtp_layers: int = 0
+    state_space: StateSpace | None = None
 
     def __post_init__(self) -> None:
         require_positive_ints(self, "n_layers", "n_heads", "hidden_size", "ffn_size")
@@ -143,6 +192,26 @@ class ModelShape:
                 f"n_dense_layers: expected fewer than the {self.n_layers} layers, got "
                 f"{self.experts.n_dense_layers}"
             )
+        if self.state_space is not None:
+            self._check_layers_of_hybrid(self.state_space)
+
+    def _check_layers_of_hybrid(self, hybrid: StateSpace) -> None:
+        n_parts = hybrid.n_layers + hybrid.n_attention_layers + hybrid.n_ffn_layers
+        if n_parts not in (self.n_layers, 2 * self.n_layers):
+            raise InstanceError(
+                f"state_space: expected as many state-space, attention and feed-forward layers as "
+                f"the {self.n_layers} layers, or twice as many, got {n_parts}"
+            )
+
+    @property
+    def n_attention_layers(self) -> int:
+        """Layers with attention: all, but in a hybrid."""
+        return self.n_layers if self.state_space is None else self.state_space.n_attention_layers
+
+    @property
+    def n_ffn_layers(self) -> int:
+        """Layers with a feed-forward block, dense or with experts: all, but in a hybrid."""
+        return self.n_layers if self.state_space is None else self.state_space.n_ffn_layers
 
     @property
     def query_size(self) -> int:
@@ -159,7 +228,7 @@ class ModelShape:
         """Layers with experts."""
         if self.experts is None:
             return 0
-        return (self.n_layers - self.experts.n_dense_layers) // self.experts.every
+        return (self.n_ffn_layers - self.experts.n_dense_layers) // self.experts.every
 
     @property
     def attention_parameters(self) -> int:
@@ -201,10 +270,14 @@ class ModelShape:
             raise InstanceError("vocabulary: expected a number of entries, got none")
         matrices = 3 if self.is_gated else 2
         dense = matrices * self.hidden_size * self.ffn_size
-        total = self.n_layers * self.attention_parameters
-        total += (self.n_layers - self.n_expert_layers) * dense
+        total = self.n_attention_layers * self.attention_parameters
+        total += (self.n_ffn_layers - self.n_expert_layers) * dense
+        if (hybrid := self.state_space) is not None:
+            total += hybrid.n_layers * hybrid.parameters(self.hidden_size)
         if (experts := self.experts) is not None and n_counted_experts is not None:
-            width = n_counted_experts * experts.ffn_size + (experts.shared_ffn_size or 0)
-            block = matrices * self.hidden_size * width + self.hidden_size * experts.n_experts
+            width = experts.latent_size or self.hidden_size
+            block = matrices * width * n_counted_experts * experts.ffn_size
+            block += matrices * self.hidden_size * (experts.shared_ffn_size or 0)
+            block += self.hidden_size * (experts.n_experts + 2 * (experts.latent_size or 0))
             total += self.n_expert_layers * block
         return total + (1 if self.is_tied else 2) * self.vocabulary * self.hidden_size

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import InstanceError
 from parabolt.instances.dialects import DIALECTS
+from parabolt.instances.hardware import precision_units
 from parabolt.instances.micro_batches import whole_micro_batches
 from parabolt.instances.validation import is_number, require_bools, require_positive_ints, stated
 from parabolt.space import rules
@@ -97,6 +98,9 @@ class Cluster:
 #: What is computed again in the backward pass instead of being stored: nothing; the whole of each
 #: layer; or the whole of each model chunk at once.
 RECOMPUTATIONS: tuple[str, ...] = ("none", "layer", "chunk")
+#: What a sequence of the batch holds: tokens that all count; several documents, which attend to
+#: themselves alone; or one document and padding that counts for nothing.
+SEQUENCES: tuple[str, ...] = ("full", "packed", "padded")
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,14 @@ class Workload:
         optimizer_state_bytes: Bytes per parameter of optimizer states and master weights.
         gradient_bytes: Bytes per parameter of the gradient buffer.
         weight_bytes: Bytes per parameter of the weights that are computed with (bf16: 2).
+        sequences: One of `SEQUENCES`.
+        document_tokens: Mean tokens of a document, where sequences are packed or padded; None for
+            not stated.
+        is_frozen: Whether the weights are frozen and adapters are trained instead (LoRA, arXiv
+            2106.09685).
+        adapter_rank: Rank of the adapters; None for not stated.
+        vocabulary_multiple: Entries to a multiple of which the vocabulary is padded (Megatron-LM:
+            128 x tp).
 
     Raises:
         InstanceError: For a figure that cannot be.
@@ -163,22 +175,46 @@ class Workload:
     optimizer_state_bytes: int = 12
     gradient_bytes: int = 4
     weight_bytes: int = 2
+    sequences: str = "full"
+    document_tokens: int | None = None
+    is_frozen: bool = False
+    adapter_rank: int | None = None
+    vocabulary_multiple: int = 1
 
     def __post_init__(self) -> None:
-        required = ("sequence_length", "batch_size")
+        required = ("sequence_length", "batch_size", "vocabulary_multiple")
         bytes_ = ("optimizer_state_bytes", "gradient_bytes", "weight_bytes")
-        optional = stated(self, "tokens_per_iteration", "micro_batch_size")
-        require_positive_ints(self, *required, *bytes_, *optional)
+        optional = ("tokens_per_iteration", "micro_batch_size", "document_tokens", "adapter_rank")
+        require_positive_ints(self, *required, *bytes_, *stated(self, *optional))
         require_bools(
             self,
             "is_sequence_parallel",
             "is_attention_fused",
+            "is_frozen",
             *stated(self, "is_optimizer_sharded"),
         )
         if self.recomputation not in RECOMPUTATIONS:
             raise InstanceError(
                 f"recomputation: expected one of {', '.join(RECOMPUTATIONS)}, "
                 f"got {self.recomputation!r}"
+            )
+        self._check_documents()
+
+    def _check_documents(self) -> None:
+        """What is said of documents and adapters is said of a batch that has them."""
+        if self.sequences not in SEQUENCES:
+            raise InstanceError(
+                f"sequences: expected one of {', '.join(SEQUENCES)}, got {self.sequences!r}"
+            )
+        tokens, length = self.document_tokens, self.sequence_length
+        if tokens is not None and (self.sequences == "full" or tokens > length):
+            raise InstanceError(
+                f"document_tokens: expected packed or padded sequences and at most their {length} "
+                f"tokens, got {tokens} of {self.sequences} sequences"
+            )
+        if self.adapter_rank is not None and not self.is_frozen:
+            raise InstanceError(
+                f"adapter_rank: expected is_frozen = true beside it, got {self.adapter_rank} alone"
             )
 
 
@@ -289,6 +325,7 @@ class Instance:
             rules.expert_tensor_parallel(),
             rules.shards_divisible(),
             rules.ulysses_in_context(),
+            precision_units(self.cluster),
         )
 
     @property

@@ -43,12 +43,13 @@ class Recompute(IntEnum):
 
 
 class Precision(IntEnum):
-    """Number format of the matrix products, narrower ones later."""
+    """Number format of the matrix products, narrower ones later. Files hold the words."""
 
-    BF16 = 0
-    FP8 = 1
-    MXFP8 = 2
-    NVFP4 = 3
+    FP16 = 0
+    BF16 = 1
+    FP8 = 2
+    MXFP8 = 3
+    NVFP4 = 4
 
 
 class Offload(IntEnum):

@@ -123,14 +123,21 @@ def layers_divisible(n_layers: int) -> Rule:
 
 
 def layers_in_stages(n_layers: int) -> Rule:
-    """The first and the last stage have the layers they are given, the others equal shares."""
+    """The first and the last stage have the layers they are given, the others equal shares.
+
+    With several chunks the outermost chunk of an end may have fewer layers than the others of that
+    stage, as where the embedding and the output projection count as a layer each.
+    """
+
+    def fits(layers: Any, c: Any) -> Any:
+        return layers >= (c.chunks - 1) * -(-layers // c.chunks)
 
     def holds(c: Any) -> Any:
         n_middle = c.pp - (c.first_layers > 0) - (c.last_layers > 0)
         rest = n_layers - c.first_layers - c.last_layers
         parts = (n_middle > 0) * n_middle * c.chunks + (n_middle <= 0)
         is_shared = (rest >= 0) & (rest % parts == 0) & ((n_middle > 0) == (rest > 0))
-        return is_shared & (c.first_layers % c.chunks == 0) & (c.last_layers % c.chunks == 0)
+        return is_shared & fits(c.first_layers, c) & fits(c.last_layers, c)
 
     return Rule(
         "layers_in_stages",
