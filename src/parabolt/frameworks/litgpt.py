@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
 
 _LINE = re.compile(
-    r"\biter (?P<iteration>\d{1,12}) step (?P<step>\d{1,12})(?P<old>:)?.{0,200}?"
-    r"\biter time: (?P<time>[\d.,]{1,20} ?[a-z]{1,3})(?P<is_step> \((?:optimizer\.)?step\))?"
+    r"\biter (?P<iteration>\d{1,12}) (?P<bar>\| )?step (?P<step>\d{1,12})(?P<colon>:)?.{0,200}?"
+    r"\biter time: (?P<time>[\d.,]{1,20} ?[a-z]{1,3})(?P<is_step> \((?:opt(?:imizer)?\.)?step\))?",
+    re.IGNORECASE,
 )
 _PEAK = re.compile(r"\b[Mm]emory [Uu]sed\s{0,8}: ([\d.,]{1,20} [A-Za-z]{1,3})")
 
@@ -43,8 +44,9 @@ class LitgptReader(LogReader):
     def read(self, line: LogLine) -> Iterator[Record]:
         """See `LogReader.read`."""
         if found := _LINE.search(line.text):
-            # The old wording counts iterations from 0.
-            iteration = int(found["iteration"]) + bool(found["old"])
+            # The first wording, `iter 3 step 1: loss`, counts iterations from 0.
+            is_first = found["colon"] is not None and found["bar"] is None
+            iteration = int(found["iteration"]) + is_first
             self._seconds[iteration] = quantity(found["time"], {"ms": 1e-3, "s": 1.0})
             if found["is_step"]:
                 yield from self._step(int(found["step"]), iteration)

@@ -50,20 +50,23 @@ _PREFIX = re.compile(
     "|".join(
         [
             r"\[rank(?P<rank_torch>\d{1,7})\](?::[ ]?|[ ]|(?=\[))",
-            r"\[(?:[\w.-]{1,255}@)?\d{1,9},(?P<rank_mpirun>\d{1,7})\]<std(?:out|err|diag)>:[ ]?",
+            r"\[(?:[\w.-]{1,255}@)?\d{1,9},(?:mpirank:)?(?P<rank_mpirun>\d{1,7})"
+            r"(?:,[\w.-]{1,64})?\]<std(?:out|err|diag)>:[ ]?",
             r"\[(?P<rank_mpich>\d{1,7})\](?::[ ]?|[ ])",
             r"\[(?![\w.-]{1,255}\.(?:py|cc|cpp|cu|h):)[\w.-]{1,255}:(?P<rank_host>\d{1,7})\]:[ ]?",
             r"[ ]{0,7}(?P<task_srun>\d{1,7}):(?:[ ]|$|(?=\[))",
             r"\[[A-Za-z]{1,32}(?P<task_role>\d{1,7})\]:[ ]?",
             # The time; a level in the same brackets stays.
             rf"(?P<time>\[{_TIME}\](?:[ ]?[-|:][ ]|:|[ ])?[ ]?|\[{_TIME}[ ](?={_LEVEL})"
-            rf"|{_TIME}(?:[ ]std(?:out|err)[ ][FP](?:[ ]|$)|[ ]?[-|:][ ]|:?[ ]|(?=\[)|$)[ ]{{0,4}}"
+            rf"|{_TIME}(?:[ ]std(?:out|err)[ ][FP](?:[ ]|$)|[ ]?[-|:][ ]|:?[ ]|(?=\[)|$)"
+            rf"(?:[ ]{{1,4}}(?={_LEVEL}|\[))?"
             rf"|\[{_CLOCK}\](?::[ ]?|[ ])|{_CLOCK}[ ](?:[-|][ ])?"
             r"|\[[ ]{0,7}\d{1,9}\.\d{6}\][ ])",
             # Ray, kubectl, docker compose, torchx and NeMo-Run (`role/0 `), pdsh (a host has a
             # digit in its name, or stands before the time).
             r"(?P<place>\([A-Za-z_][\w.:<>]{0,127} pid=\d{1,9}(?:, ip=[\w.:]{1,64})?\)[ ]"
-            r"|\[pod/[\w./-]{1,255}\][ ]|[a-z][\w.-]{0,127}[-_]\d{1,7}[ ]{1,8}\|[ ]"
+            r"|std(?:out|err):[ ]|\[pod/[\w./-]{1,255}\][ ]"
+            r"|[a-z][\w.-]{0,127}[-_]\d{1,7}[ ]{1,8}\|[ ]"
             rf"|(?!step|iter|epoch|batch)[A-Za-z][\w.-]{{0,127}}/\d{{1,5}}[ ]"
             rf"|{_NO_HOST}(?=[a-z.-]{{0,127}}\d)[a-z0-9][a-z0-9.-]{{0,127}}:[ ]"
             rf"|[a-z][a-z0-9.-]{{0,127}}:[ ](?=\[rank\d|\[?{_DATE}[ T]))",

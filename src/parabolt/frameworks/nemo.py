@@ -9,6 +9,7 @@ from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.megatron_lm import REJECTIONS, rules
+from parabolt.frameworks.progress_bar import ProgressBarReader
 from parabolt.frameworks.quantities import memory_gib, quantity
 from parabolt.instances.micro_batches import micro_batch_size
 from parabolt.outcome import GIB
@@ -94,16 +95,29 @@ class NemoReader(LogReader):
     """NeMo's progress: a line per log interval (NeMo 2), or a progress bar (NeMo 1 and 2).
 
     Steps count from 0. The line's figures are means of its interval. A bar is drawn anew with the
-    figures of the step before, so `global_step` says whose they are.
+    figures of the step before, so `global_step` says whose they are. Where the bar has no
+    `train_step_timing`, its rate is read instead.
     """
 
-    words = ("train_step_timing",)
+    words = ("train_step_timing", *ProgressBarReader.words)
+
+    def __init__(self, instance: Instance) -> None:
+        super().__init__(instance)
+        self._bar = ProgressBarReader(instance)
+        self._drawn: list[StepRecord] = []
+        self._has_times = False
+
+    def end(self) -> list[StepRecord]:
+        """See `LogReader.end`."""
+        return [] if self._has_times else self._drawn
 
     def read(self, line: LogLine) -> Iterator[Record]:
         """See `LogReader.read`."""
         time, step = _TIME.search(line.text), _step(line.text)
         if time is None or step is None:
+            self._drawn += self._bar.read(line)
             return
+        self._has_times = True
         yield StepRecord(step, quantity(time[1]))
         for pattern in _PEAKS:
             found = pattern.search(line.text)

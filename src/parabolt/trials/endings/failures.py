@@ -205,7 +205,9 @@ def _shortages(stream: Stream) -> Iterator[Shortage]:
             continue
         text = plain(line.text)
         is_exception = own is not None or messages.is_exception(text)
-        weight = weight_of(line.text, is_exception=is_exception)
+        # At whatever level a logger repeats it: the line of an exception says that it was raised.
+        is_raised = own is not None or messages.is_python_exception(text)
+        weight = weight_of(text if is_raised else line.text, is_exception=is_exception)
         if weight is Weight.NONE and is_exception:
             weight = weight_of(text, is_exception=True)
         if weight is Weight.NONE:

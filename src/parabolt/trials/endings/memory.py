@@ -43,7 +43,7 @@ _DEVICE_HEADS = (
     r"(?:CUDA|HIP)_ERROR_OUT_OF_MEMORY|(?:cuda|hip)ErrorMemoryAllocation|hipErrorOutOfMemory",
     r"(?:CU|HIP)(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED",
     r"cuBLAS Error: the resource allocation failed|cublasStatus.{0,40}resource allocation failed",
-    r"rocblas_status_memory_error|miopenStatusAllocFailed",
+    r"rocblas_status_memory_error|miopenStatusAllocFailed|Memory not available to allocate buffer",
     r"HSA_STATUS_ERROR_OUT_OF_RESOURCES",
     r"(?:UR|PI|ZE)_RESULT_ERROR_OUT_OF_\w+|PI_ERROR_OUT_OF_\w+|CL_OUT_OF_\w+",
     r"CL_MEM_OBJECT_ALLOCATION_FAILURE",

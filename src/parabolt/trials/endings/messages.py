@@ -69,7 +69,7 @@ _COLLECTIVE_TIMEOUT = _any_of(
         r"Timed out waiting \d+ms for (?:recv|send) operation",
         r"Timed out initializing process group|[Ss]tore.?based.?barrier.{0,80}[Tt]imed? ?out",
         r"wait timeout after \d+ms|monitoredBarrier.*timed out|failed to pass monitoredBarrier",
-        r"Watchdog.*got stuck for \d+ seconds|Heartbeat monitor timed out",
+        r"[Ww]atchdog.*got stuck for \d+ seconds|Heartbeat monitor timed out|watchdog hang\b",
         r"EI0002|Notify register times? out|HCCL.{0,80}(?:times? out|timeout)",
     ]
 )
@@ -95,6 +95,7 @@ _HARDWARE = _any_of(
         r"\bXid \(PCI:[\da-fA-F:.]+\): (?:48|6[1-4]|74|79|92|9[45]|119|120|14[05]|149)\b",
         r"CUDA-capable device\(s\) is/are busy or unavailable|no CUDA-capable device",
         r"No CUDA GPUs are available|CUDA driver initialization failed|system not yet initialized",
+        r"Found no NVIDIA driver|couldn't communicate with the NVIDIA driver",
         r"CUDA_ERROR_(?:NO_DEVICE|SYSTEM_NOT_READY|DEVICE_UNAVAILABLE)|library version mismatch",
         r"GPU hang|amdgpu.{0,80}(?:GPU reset|ring .{0,40}timeout)|HW Exception by GPU",
         r"DUE TO (?:NODE FAILURE|PREEMPTION|JOB REQUEUE)|Node failure on|\bNODE_FAIL\b",
@@ -124,10 +125,11 @@ _NETWORK = _any_of(
 _USAGE = _any_of(
     [
         r": error: (?:unrecognized arguments|argument |ambiguous option|the following arguments)",
-        r"unrecognized arguments|Unrecognized options|No such option|Invalid value for '",
+        r"[Uu]nrecognized (?:or misplaced )?(?:arguments|options)|No such option|Invalid value for '",
+        r"error: Option '[^']{1,200}' is not accepted|Flags parsing error|HfArgumentParser: \[",
         r"Could not override|is not in struct|Config(?:Key|Attribute|Value|uration)?Error\b",
         r"MisconfigurationException|MissingMandatoryValue|ConfigCompositionException",
-        r"ValidationError\b.*for \w+",
+        r"ValidationError\b.*for \w+|^(?:omegaconf\.errors|hydra\.errors|dacite\.exceptions)\.",
         r"DeepSpeedConfigError|error: Parser key|got an unexpected argument",
     ]
 )
@@ -139,7 +141,7 @@ _CHECK = re.compile(
     r"(?:Error|Exception)\b"
 )
 _REFUSED = re.compile(
-    r"(?i)divisib|\bmultiple of\b|evenly|\bmust (?:be|equal|have|not|use|set)\b"
+    r"(?i)divisib|\bmultiple of\b|evenly|\bmust (?:be|divide|equal|have|not|use|set)\b"
     r"|\bshould (?:be|equal)\b"
     r"|not (?:yet |currently )?(?:support|implement|compatible|allowed|equal|valid)|unsupported"
     r"|incompatib|can(?:not|'t| not) (?:be )?(?:used?|combined?|split|shard|partition|enabled?)"
@@ -151,7 +153,7 @@ _SETTING = re.compile(
     r"|micro.?batch|global.?batch|batch.?size|train_batch|grad\w*.accum|num(?:ber)?.?(?:of.?)?layers"
     r"|n_layers|layers per|attention.?heads|\bheads?\b|query.?groups|hidden.?size|ffn|vocab"
     r"|seq(?:uence)?.?len|virtual|interleav|stages?\b|zero|shard|degree|\bmesh\b"
-    r"|n(?:um)?_?gpus|number of gpus|recomput|checkpointing|schedule|overlap|bucket|\bexperts?\b"
+    r"|\bfp(?:4|8|16)\b|\bbf16\b|precision|n(?:um)?_?gpus|number of gpus|recomput|checkpointing|schedule|overlap|bucket|\bexperts?\b"
 )
 
 #: The line of an exception without its traceback, or of a program that died.
@@ -163,9 +165,9 @@ _PYTHON_EXCEPTION = _any_of(
 )
 _DEATH = _any_of(
     [
-        r"\bAssertion\b.{0,200}\bfailed|device-side assert|INTERNAL ASSERT FAILED",
+        r"\bAssertion\b.{0,200}\bfailed|device-side assert\b|INTERNAL ASSERT FAILED",
         r"[Ss]egmentation fault|Fatal Python error|core dumped|SIGSEGV|SIGBUS|[Bb]us error",
-        r"terminate called after throwing|\bwhat\(\):",
+        r"terminate called after throwing|\bwhat\(\):|watchdog thread terminated with exception",
         r": command not found$|can't open file|unrecognized arguments|: error: argument",
         r"[Uu]ncorrectable ECC|fallen off the bus|unhandled (?:cuda|system) error",
         r"Memory access fault by GPU|HSA_STATUS_ERROR",
@@ -180,6 +182,10 @@ _COMPLAINT = _any_of(
         r"No such file or directory|No space left on device|Permission denied",
         r"\bXid\b.*\d|NVLink.*error|NCCL WARN",
     ]
+)
+#: An error that says that the device failed at something, and not at what: a further one does.
+_SYMPTOM = _any_of(
+    [r"ACL stream synchronize failed|Inner error is reported as above|NPU function error: "]
 )
 #: A scheduler's command that failed before it started anything.
 _NOT_LAUNCHED = re.compile(r"^(?:srun|sbatch|salloc): error: (?!\S+: tasks? )")
@@ -233,6 +239,11 @@ def is_time_limit(text: str) -> bool:
 def is_hardware(text: str) -> bool:
     """Whether a line says that hardware failed, or that the place of the run was taken away."""
     return bool(_HARDWARE.search(text))
+
+
+def is_symptom(text: str) -> bool:
+    """Whether an error leaves it to another one to say what happened."""
+    return bool(_SYMPTOM.search(text))
 
 
 def is_network(text: str) -> bool:

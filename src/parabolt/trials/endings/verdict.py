@@ -121,6 +121,8 @@ def _own_error(ending: Ending, account: Account, exits: Sequence[ProcessEnd]) ->
     """The error that no other rank caused, of the rank that failed first."""
     limit = _hit_limit(ending, account)
     own = [f for f in account.failures if f.kind in _STATUS]
+    if any(f.kind in (Kind.HUNG, Kind.FAULT_OF_PLACE) for f in account.failures):
+        own = [f for f in own if not messages.is_symptom(f.message)]
     if ending.exit_code == 0:
         own = [f for f in own if f.is_exception]
     if limit:
