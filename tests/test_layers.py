@@ -86,6 +86,15 @@ def test_optimizers_import_no_table_and_no_problem():
         assert {"tables", "problems", "experiments"}.isdisjoint(imported_parts(path)), path
 
 
+def test_no_two_classes_have_one_name():
+    places = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(path.relative_to(SRC)))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
 HEAVY = ("torch", "botorch", "optuna", "matplotlib", "pandas", "pyarrow", "scipy", "typer", "rich")
 
 

@@ -5,7 +5,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
 from parabolt.frameworks.measurements import Measurements
-from parabolt.integrations.transformers import ReportCallback
+from parabolt.integrations.transformers import ReportTrainerCallback
 from parabolt.trials.measurements import ReportReader, Statistics
 
 CONFIG = LlamaConfig(
@@ -35,7 +35,7 @@ def train(tmp_path, **options):
         arguments,
         train_dataset=data,
         eval_dataset=data[:4],
-        callbacks=[ReportCallback()],
+        callbacks=[ReportTrainerCallback()],
     )
     start = time.perf_counter()
     trainer.train()

@@ -1,6 +1,6 @@
 """A callback for the Hugging Face Trainer that reports its steps to `parabolt tune` and `sweep`.
 
-It serves what builds on the Trainer: `Trainer(..., callbacks=[ReportCallback()])`, TRL's trainers,
+It serves what builds on the Trainer: `Trainer(..., callbacks=[ReportTrainerCallback()])`, TRL's trainers,
 and axolotl, LLaMA-Factory and ms-swift by their options for own callbacks.
 """
 
@@ -17,7 +17,7 @@ except ImportError as error:
     raise MissingDependencyError.of("transformers", "transformers") from error
 
 
-class ReportCallback(TrainerCallback):
+class ReportTrainerCallback(TrainerCallback):
     """Reports each optimizer step on the first rank, and the peak memory on every rank.
 
     Evaluation and saving belong to no step. Outside a trial it does nothing.

@@ -12,7 +12,7 @@ import numpy as np
 
 from parabolt.errors import InstanceError, OptionError, TableError, UnknownNameError
 from parabolt.instances.catalogue import instance_names, load_instance, parse_instance
-from parabolt.tables.checks.findings import Findings
+from parabolt.tables.checks.findings import TableFindings
 from parabolt.tables.checks.verification import Verification, check_card, check_coverage, verify
 from parabolt.tables.publishing.build import CARD_FILE, INSTANCE_FILE
 from parabolt.tables.publishing.card import parse_card
@@ -84,7 +84,7 @@ class LocatedTable:
                 *check_card(self.card, facts, columns, self.instance),
                 *check_coverage(self.card, self.instance, table.codes),
             ]
-            findings = Findings(groups)
+            findings = TableFindings(groups)
             if findings:
                 raise TableError(
                     f"{self.raw.path} contradicts its card: {findings.first(1)[0]} (one of "

@@ -84,7 +84,7 @@ class FindingGroup:
         return cls(rule, column, None, lambda _: (expected, found))
 
 
-class Findings:
+class TableFindings:
     """All findings of a verification, in the order in which the checks were made."""
 
     def __init__(self, groups: Iterable[FindingGroup]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from parabolt.tables.checks.consistency import check_consistency
 from parabolt.tables.checks.coverage import Coverage
-from parabolt.tables.checks.findings import FindingGroup, Findings
+from parabolt.tables.checks.findings import FindingGroup, TableFindings
 from parabolt.tables.checks.validation import Validator
 from parabolt.tables.publishing.card import card_columns, size_category
 from parabolt.tables.publishing.facts import TableFacts
@@ -42,7 +42,7 @@ class Verification:
     instance: Instance
     facts: TableFacts
     columns: tuple[str, ...]
-    findings: Findings
+    findings: TableFindings
     has_card: bool
     codes: IntArray
 
@@ -93,7 +93,7 @@ def verify(
     if card:
         groups += check_card(card, facts, columns, instance)
         groups += check_coverage(card, instance, validator.codes)
-    findings = Findings(groups)
+    findings = TableFindings(groups)
     return Verification(instance, facts, columns, findings, card is not None, validator.codes)
 
 
