@@ -51,7 +51,10 @@ def imported_parts(path):
 #: An address of code in a text, such as "parabolt.integrations.ax:AxOptimizer".
 ADDRESS = re.compile(r"parabolt\.(\w+)[\w.]*:\w+")
 #: Files that hold addresses of higher layers, and of which: what is imported only when asked for.
-ADDRESSES_UP = {"optimizers/registry.py": {"integrations"}}
+ADDRESSES_UP = {
+    "optimizers/registry.py": {"integrations"},
+    "instances/dialects.py": {"frameworks"},
+}
 
 
 def addressed_parts(path):

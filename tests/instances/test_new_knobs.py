@@ -75,7 +75,7 @@ def test_a_split_that_is_none_says_so():
     instance = parse_instance(TEXT + "pp = [1, 6]\nfirst_layers = [0, 20]\n", origin="x")
     with pytest.raises(
         InvalidConfigurationError,
-        match="126 layers do not split over pp x chunks = 6 x 1 with 20 in the first stage and an",
+        match="126 layers do not split over 6 stages with 20 in the first stage and an",
     ):
         instance.check(Configuration(dp=4, pp=6, first_layers=20, bucket=64))
     with pytest.raises(InvalidConfigurationError, match="first_layers20 does nothing but where pp"):

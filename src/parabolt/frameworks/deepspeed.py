@@ -9,6 +9,7 @@ from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import HUMAN, TORCH_GIB, memory_gib, quantity
+from parabolt.frameworks.rules import two_bytes, ulysses_heads
 from parabolt.instances.micro_batches import micro_batch_size, n_micro_batches, whole_micro_batches
 from parabolt.space.rules import Rule
 
@@ -39,8 +40,8 @@ def rules(instance: Instance) -> tuple[Rule, ...]:
         ),
         Rule(
             "no_ring",
-            ("cp",),
-            lambda c: c.cp == 1,
+            ("cp", "ulysses"),
+            lambda c: c.cp == c.ulysses,
             lambda c: (
                 f"cp {c.cp}: ring context parallelism does not exist; its Ulysses splits heads"
             ),
@@ -57,6 +58,14 @@ def rules(instance: Instance) -> tuple[Rule, ...]:
             lambda c: (c.tp == 1) | (c.zero < 3),
             lambda c: f"tp {c.tp} with ZeRO {c.zero}: AutoTP goes with stages up to 2 only",
         ),
+        two_bytes(),
+        Rule(
+            "shards_of_zero3",
+            ("zero", "shard"),
+            lambda c: (c.shard == 0) | (c.zero == 3),
+            lambda c: f"shard {c.shard} with ZeRO {c.zero}: zero_hpz_partition_size is of stage 3",
+        ),
+        ulysses_heads(instance.model),
     )
 
 

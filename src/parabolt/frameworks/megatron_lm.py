@@ -6,17 +6,22 @@ import re
 from typing import TYPE_CHECKING
 
 from parabolt.frameworks.deepspeed import peak_records
-from parabolt.frameworks.framework import Framework
+from parabolt.frameworks.framework import Framework, unsaid
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import MEMORY_GIB, TORCH_GIB, memory_gib, quantity
 from parabolt.frameworks.rules import (
     interleaved_micro_batches,
     kv_heads_divisible,
+    kv_heads_shared,
     sequence_parallel_in_full,
+    ulysses_heads,
     whole_sequence,
+    without,
 )
+from parabolt.instances.dialects import even_stages
 from parabolt.instances.micro_batches import micro_batch_size, whole_micro_batches
+from parabolt.space.knobs import Offload
 from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
@@ -34,15 +39,31 @@ _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 
 
 def rules(instance: Instance) -> tuple[Rule, ...]:
-    """What core 0.14 accepts (`megatron/training/arguments.py`, `TransformerConfig`, schedules)."""
+    """What core 0.13 to 0.15 accept.
+
+    From `megatron/training/arguments.py`, `TransformerConfig` and the schedules.
+    """
+    return (*_rules(instance), kv_heads_divisible(instance.model))
+
+
+def rules_0_16(instance: Instance) -> tuple[Rule, ...]:
+    """What core 0.16 accepts: ranks may share a key-value head."""
+    return (*_rules(instance), kv_heads_shared(instance.model))
+
+
+def _rules(instance: Instance) -> tuple[Rule, ...]:
     model, work = instance.model, instance.workload
     return (
         whole_micro_batches(work),
         interleaved_micro_batches(work),
         whole_sequence(work.sequence_length),
         sequence_parallel_in_full(),
-        kv_heads_divisible(model.n_kv_heads or model.n_heads),
+        even_stages(instance),
+        ulysses_heads(model),
         _experts_with_sequence_parallel(model),
+        _overlap_with_sequence_parallel(),
+        _offload_alone(),
+        *without({"schedule": "its schedules are 1F1B and interleaved 1F1B"}),
     )
 
 
@@ -67,6 +88,16 @@ def settings(instance: Instance, c: Configuration) -> Settings:
     elif c.tp > 1 or c.cp > 1:
         notes.append("on Hopper and before: CUDA_DEVICE_MAX_CONNECTIONS=1")
     return Settings(flags, notes)
+
+
+def _unsaid(instance: Instance) -> str:
+    """Its flags describe the model, and those of a hybrid ask for the order of the layers."""
+    if instance.model.state_space is not None:
+        return "state-space layers: parabolt doesn't know the order of a hybrid's layers"
+    experts = instance.model.experts
+    if experts is not None and experts.latent_size is not None:
+        return "experts in a latent space: parabolt passes no such size on"
+    return unsaid(instance)
 
 
 def _data_parallel(c: Configuration) -> list[str]:
@@ -162,6 +193,28 @@ def _experts_with_sequence_parallel(model: ModelShape) -> Rule:
     )
 
 
+def _overlap_with_sequence_parallel() -> Rule:
+    """`--tp-comm-overlap` is asserted to come with sequence parallelism."""
+    return Rule(
+        "overlap_with_sequence_parallel",
+        ("sp", "overlap_tp"),
+        lambda c: (c.overlap_tp == 0) | (c.sp > 1),
+        lambda c: f"overlap_tp=on needs sequence parallelism, and sp is {c.sp}",
+    )
+
+
+def _offload_alone() -> Rule:
+    """`TransformerConfig` refuses activations on the host with stages or recomputation."""
+    return Rule(
+        "offload_alone",
+        ("pp", "recompute", "offload"),
+        lambda c: (c.offload != Offload.ACTIVATIONS) | ((c.pp == 1) & (c.recompute == 0)),
+        lambda c: (
+            f"offload=activations goes without pipeline stages and recomputation, and pp is {c.pp}"
+        ),
+    )
+
+
 _ITERATION = re.compile(r"\biteration:?\s{1,12}(\d{1,12})\s{0,12}/")
 _TIME = re.compile(r"elapsed time per iteration \((ms|s)\):?\s{0,12}([^\s|/]{1,40})")
 #: Peaks by preference: what the allocator holds, in the wording of today and of before 2021, and
@@ -253,5 +306,7 @@ MEGATRON_LM = Framework(
     log=LOG,
     rules=rules,
     settings=settings,
+    unsaid=_unsaid,
     rejections=REJECTIONS,
+    other_versions={"core 0.13": rules, "core 0.15": rules, "core 0.16": rules_0_16},
 )

@@ -1,4 +1,4 @@
-"""nanotron: its log, which prints figures of three digits with a letter for thousands."""
+"""nanotron: its rules, and its log with figures of three digits and a letter for thousands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import HUMAN, MEMORY_GIB, memory_gib, quantity
+from parabolt.frameworks.rules import (
+    kv_heads_divisible,
+    sequence_parallel_in_full,
+    two_bytes,
+    without,
+)
 from parabolt.outcome import GIB
+from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +23,36 @@ if TYPE_CHECKING:
     from parabolt.frameworks.log_format import Record
     from parabolt.frameworks.log_line import LogLine
     from parabolt.instances.specs import Instance
+
+
+def rules(instance: Instance) -> tuple[Rule, ...]:
+    """What `config/config.py`, `parallelism_config.py` and the optimizer of 0.4 accept.
+
+    Blocks go to stages by their cost, so layers need not split evenly.
+    """
+    return (
+        kv_heads_divisible(instance.model),
+        sequence_parallel_in_full(),
+        Rule(
+            "zero_up_to_1",
+            ("zero",),
+            lambda c: c.zero <= 1,
+            lambda c: f"ZeRO {c.zero}: its stages are 0 and 1",
+        ),
+        two_bytes(),
+        *without(
+            {
+                "chunks": "its schedules have one model chunk per stage",
+                "schedule": "its schedules are 1F1B and all forward, all backward",
+                "ulysses": "its context parallelism is a ring",
+                "shard": "it shards optimizer states over all replicas",
+                "offload": "it keeps nothing in the host's memory",
+                "first_layers": "blocks go to stages by their cost",
+                "last_layers": "blocks go to stages by their cost",
+            }
+        ),
+    )
+
 
 _ITERATION = re.compile(r"\biteration: (\d{1,12}) / \d")
 _TIME = re.compile(r"\b(?:elapsed_)?time_per_iteration_ms: ([^\s|]{1,40})")
@@ -58,7 +95,8 @@ class NanotronReader(LogReader):
 NANOTRON = Framework(
     name="nanotron",
     title="nanotron",
-    version="",
+    version="0.4",
     documentation="https://github.com/huggingface/nanotron",
     log=LogFormat(NanotronReader),
+    rules=rules,
 )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from parabolt.errors import UnknownNameError
 from parabolt.frameworks.composer import COMPOSER
 from parabolt.frameworks.deepspeed import DEEPSPEED
+from parabolt.frameworks.framework import no_rules
+from parabolt.frameworks.fsdp2 import FSDP2
 from parabolt.frameworks.gpt_neox import GPT_NEOX
 from parabolt.frameworks.litgpt import LITGPT
 from parabolt.frameworks.megatron_bridge import MEGATRON_BRIDGE
@@ -18,11 +20,14 @@ from parabolt.frameworks.progress_bar import PROGRESS_BAR
 from parabolt.frameworks.torchtitan import TORCHTITAN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from parabolt.frameworks.framework import Framework
     from parabolt.frameworks.launch_settings import LaunchSettings
     from parabolt.frameworks.log_format import LogFormat
     from parabolt.instances.specs import Instance
     from parabolt.space.configuration import Configuration
+    from parabolt.space.rules import Rule
 
 FRAMEWORKS: dict[str, Framework] = {
     "megatron-lm": MEGATRON_LM,
@@ -33,6 +38,7 @@ FRAMEWORKS: dict[str, Framework] = {
     "megatron-deepspeed": MEGATRON_DEEPSPEED,
     "gpt-neox": GPT_NEOX,
     "nanotron": NANOTRON,
+    "fsdp2": FSDP2,
     "composer": COMPOSER,
     "litgpt": LITGPT,
     "progress-bar": PROGRESS_BAR,
@@ -49,7 +55,7 @@ def log_format(name: str) -> LogFormat:
     Raises:
         UnknownNameError: If there is none of that name.
     """
-    known = {framework.name: framework.log for framework in FRAMEWORKS.values()}
+    known = {name: framework.log for name, framework in FRAMEWORKS.items() if framework.log}
     found = known.get(ALIASES.get(name, name))
     if found is None:
         raise UnknownNameError.of("log format", name, ["report", "patterns", *known])
@@ -57,16 +63,37 @@ def log_format(name: str) -> LogFormat:
 
 
 def launching_framework(name: str) -> Framework:
-    """A framework that launch settings are known for.
+    """A framework that launch settings are known for, with or without a version.
 
     Raises:
         UnknownNameError: If there is none of that name.
     """
     known = {key: framework for key, framework in FRAMEWORKS.items() if framework.settings}
-    found = known.get(ALIASES.get(name, name))
+    return _at_version("framework", name, known)
+
+
+def dialect(name: str, *, others: tuple[str, ...] = ()) -> Callable[[Instance], tuple[Rule, ...]]:
+    """Gives what a framework accepts of an instance, such as `torchtitan`, `megatron-lm@0.16`.
+
+    Args:
+        name: Name of a framework whose rules are known; without a version, that of its settings.
+        others: Names of dialects that are no framework's, for the message.
+
+    Raises:
+        UnknownNameError: If there is none of that name or version.
+    """
+    known = {key: f for key, f in FRAMEWORKS.items() if f.rules is not no_rules}
+    return _at_version("dialect", name, known, others).rules
+
+
+def _at_version(
+    kind: str, name: str, known: dict[str, Framework], others: tuple[str, ...] = ()
+) -> Framework:
+    base, _, version = name.partition("@")
+    found = known.get(ALIASES.get(base, base))
     if found is None:
-        raise UnknownNameError.of("framework", name, known)
-    return found
+        raise UnknownNameError.of(kind, base, (*others, *known))
+    return found.at(version) if version else found
 
 
 def rejections() -> tuple[str, ...]:
@@ -76,9 +103,14 @@ def rejections() -> tuple[str, ...]:
 
 
 def launches(instance: Instance, configuration: Configuration) -> tuple[LaunchSettings, ...]:
-    """Launch settings of a configuration in every framework that they are known for."""
+    """Launch settings of a configuration in every framework that they are known for.
+
+    An instance whose dialect is a version of one has the settings of that version.
+    """
+    base, _, version = instance.dialect.partition("@")
+    own = ALIASES.get(base, base) if version else ""
     return tuple(
-        framework.launch(instance, configuration)
-        for framework in FRAMEWORKS.values()
+        (framework.at(version) if name == own else framework).launch(instance, configuration)
+        for name, framework in FRAMEWORKS.items()
         if framework.settings
     )

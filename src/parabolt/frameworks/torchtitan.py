@@ -11,9 +11,10 @@ from parabolt.frameworks.framework import Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import HUMAN, TORCH_GIB, memory_gib, quantity
-from parabolt.frameworks.rules import kv_heads_divisible, whole_sequence
+from parabolt.frameworks.rules import kv_heads_divisible, whole_sequence, without
 from parabolt.instances.micro_batches import micro_batch_size, n_micro_batches, whole_micro_batches
-from parabolt.space.rules import Rule
+from parabolt.space.knobs import KNOBS, Precision
+from parabolt.space.rules import Rule, stages_filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,9 @@ def rules(instance: Instance) -> tuple[Rule, ...]:
     return (
         whole_micro_batches(work),
         whole_sequence(work.sequence_length),
-        kv_heads_divisible(model.n_kv_heads or model.n_heads),
+        kv_heads_divisible(model),
+        stages_filled(model.n_layers),
+        _reachable_stages(model.n_layers),
         Rule(
             "sequence_parallel_always",
             ("tp", "sp"),
@@ -54,6 +57,47 @@ def rules(instance: Instance) -> tuple[Rule, ...]:
             ),
         ),
         _pipeline_micro_batches(work),
+        _expert_shards(),
+        Rule(
+            "no_nvfp4",
+            ("precision",),
+            lambda c: c.precision != Precision.NVFP4,
+            lambda c: f"{KNOBS['precision'].text(c.precision)}: it converts to fp8 and mxfp8",
+        ),
+        *without(
+            {
+                "ulysses": "its context parallelism is a ring",
+                "first_layers": "it takes layers from the ends by weights, one for all stages",
+                "last_layers": "it takes layers from the ends by weights, one for all stages",
+            }
+        ),
+    )
+
+
+def _reachable_stages(n_layers: int) -> Rule:
+    """Virtual stages follow from layers per stage, rounded up; without it there are one or two."""
+
+    def holds(c: Any) -> Any:
+        n_stages = c.pp * c.chunks
+        return (c.chunks <= 2) | (-(-n_layers // -(-n_layers // n_stages)) == n_stages)
+
+    return Rule(
+        "reachable_stages",
+        ("pp", "chunks"),
+        holds,
+        lambda c: (
+            f"{n_layers} layers in equal parts of whole layers never make {c.pp * c.chunks} "
+            "virtual stages"
+        ),
+    )
+
+
+def _expert_shards() -> Rule:
+    return Rule(
+        "expert_shards",
+        ("tp", "etp"),
+        lambda c: (c.etp <= 1) | (c.etp == c.tp),
+        lambda c: f"etp {c.etp} is neither 1 nor tp {c.tp}",
     )
 
 
@@ -108,9 +152,12 @@ def _pipeline(instance: Instance, c: Configuration, micro: int) -> list[str]:
     if c.pp == 1:
         return []
     option = "--parallelism.pipeline_parallel"
+    n_layers, n_stages = instance.model.n_layers, c.pp * c.chunks
+    per_stage = -(-n_layers // n_stages)
+    is_reached = -(-n_layers // per_stage) == n_stages  # else it is the default number of stages
     return [
         f"{option}_schedule {'1F1B' if c.chunks == 1 else 'Interleaved1F1B'}",
-        f"{option}_layers_per_stage {instance.model.n_layers // (c.pp * c.chunks)}",
+        *([f"{option}_layers_per_stage {per_stage}"] if is_reached else []),
         f"{option}_first_stage_less_layers 0",
         f"{option}_last_stage_less_layers 0",
         f"{option}_microbatch_size {micro}",

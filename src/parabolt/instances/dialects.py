@@ -1,11 +1,12 @@
-"""Dialects: which configurations a framework, or a published candidate set, takes for valid.
+"""Dialects: which configurations a published candidate set, or a framework, takes for valid.
 
-A dialect is a function from an instance to the rules of its shape and cluster; the rules of knobs
-that an instance lists are the same in all of them.
+A dialect gives the rules of an instance's shape and cluster; the rules of knobs that an instance
+lists are the same in all of them. Those of a framework stand in the framework's own file.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from parabolt.space import rules
@@ -16,37 +17,59 @@ if TYPE_CHECKING:
     from parabolt.instances.specs import Instance
     from parabolt.space.rules import Rule
 
+BOLT = "bolt"
+#: What knows the dialects of frameworks. It lies above instances, so it is imported when one is
+#: asked for.
+_FRAMEWORKS = "parabolt.frameworks.registry:dialect"
 
-def _bolt(instance: Instance) -> tuple[Rule, ...]:
+
+def load_dialect(name: str) -> Callable[[Instance], tuple[Rule, ...]]:
+    """Gives the rules of an instance: `bolt`, or a framework with or without its version.
+
+    Args:
+        name: Such as `bolt`, `torchtitan` or `megatron-lm@0.16`.
+
+    Raises:
+        UnknownNameError: If there is no such dialect.
+    """
+    if name == BOLT:
+        return bolt
+    module, _, function = _FRAMEWORKS.partition(":")
+    of_framework = getattr(import_module(module), function)(name, others=(BOLT,))
+    return lambda instance: (*_of_every_framework(instance), *of_framework(instance))
+
+
+def bolt(instance: Instance) -> tuple[Rule, ...]:
     """The candidate sets of the BoLT benchmark (arXiv 2605.17000)."""
-    model, cluster, levels = instance.model, instance.cluster, dict(instance.levels)
+    model, cluster = instance.model, instance.cluster
     cap = instance.max_virtual_stages
-    is_even = levels["first_layers"] == levels["last_layers"] == (0,)
-    of_layers = rules.layers_divisible if is_even else rules.layers_in_stages
     return (
         rules.gpu_count(cluster.n_gpus),
         rules.sequence_parallel(),
-        rules.tensor_parallel_in_host(cluster.gpus_per_host),
+        rules.tensor_parallel_in_host(
+            cluster.gpus_per_link_domain,
+            "of a host" if cluster.link_domain_gpus is None else "that fast links join",
+        ),
         rules.tensor_parallel_heads(model.n_heads),
         rules.zero_without_pipeline(),
         rules.chunks_with_pipeline(),
-        of_layers(model.n_layers),
+        even_stages(instance),
         *((rules.interleaving_cap(cap),) if cap is not None else ()),
     )
 
 
-def _nanotron(instance: Instance) -> tuple[Rule, ...]:
-    """The Ultra-Scale Playbook's sweep: tensor-parallel groups span hosts, stages may be uneven."""
+def even_stages(instance: Instance) -> Rule:
+    """Layers split evenly, or as the knobs of the first and the last stage say where used."""
+    levels, n_layers = dict(instance.levels), instance.model.n_layers
+    is_even = levels["first_layers"] == levels["last_layers"] == (0,)
+    return rules.layers_divisible(n_layers) if is_even else rules.layers_in_stages(n_layers)
+
+
+def _of_every_framework(instance: Instance) -> tuple[Rule, ...]:
     return (
         rules.gpu_count(instance.cluster.n_gpus),
         rules.sequence_parallel(),
         rules.tensor_parallel_heads(instance.model.n_heads),
+        rules.chunks_with_pipeline(),
         rules.zero_with_replicas(),
     )
-
-
-#: All dialects by name.
-DIALECTS: dict[str, Callable[[Instance], tuple[Rule, ...]]] = {
-    "bolt": _bolt,
-    "nanotron": _nanotron,
-}

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from parabolt.errors import InstanceError
-from parabolt.instances.dialects import DIALECTS
+from parabolt.errors import InstanceError, UnknownNameError
+from parabolt.instances.dialects import BOLT, load_dialect
 from parabolt.instances.hardware import precision_units
 from parabolt.instances.micro_batches import whole_micro_batches
 from parabolt.instances.validation import is_number, require_bools, require_positive_ints, stated
@@ -232,7 +232,7 @@ class Instance:
             and complete.
         max_virtual_stages: Cap on pp x chunks where chunks > 1; None for no cap.
         peak_mem: How published tables of the instance state peak memory; None for GiB.
-        dialect: Whose configurations are valid, one of `DIALECTS`.
+        dialect: Whose configurations are valid; see `load_dialect`.
 
     Raises:
         InstanceError: If a value cannot be.
@@ -245,13 +245,15 @@ class Instance:
     levels: tuple[tuple[str, tuple[int, ...]], ...]
     max_virtual_stages: int | None = None
     peak_mem: PeakMemColumn | None = None
-    dialect: str = "bolt"
+    dialect: str = BOLT
 
     def __post_init__(self) -> None:
-        if not isinstance(self.dialect, str) or self.dialect not in DIALECTS:
-            raise InstanceError(
-                f"{self.name}, dialect: expected one of {', '.join(DIALECTS)}, got {self.dialect!r}"
-            )
+        if not isinstance(self.dialect, str):
+            raise InstanceError(f"{self.name}, dialect: expected a name, got {self.dialect!r}")
+        try:
+            load_dialect(self.dialect)
+        except UnknownNameError as error:
+            raise InstanceError(f"{self.name}: {error}") from error
         given = dict(self.levels)
         if len(given) < len(self.levels) or not given.keys() <= KNOBS.keys():
             names = [name for name, _ in self.levels]
@@ -301,8 +303,9 @@ class Instance:
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """Everything a valid configuration of this instance meets."""
-        return (*DIALECTS[self.dialect](self), *self._knob_rules())
+        """Everything a valid configuration of this instance meets, each rule once."""
+        found = (*load_dialect(self.dialect)(self), *self._knob_rules())
+        return tuple({rule.name: rule for rule in found}.values())
 
     def _knob_rules(self) -> tuple[Rule, ...]:
         """Listed values, and where the knobs belong that are not neutral throughout."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from parabolt.errors import InstanceError
 from parabolt.frameworks.rules import (
     interleaved_micro_batches,
+    kv_heads_shared,
     sequence_parallel_in_full,
     whole_sequence,
 )
@@ -62,7 +63,7 @@ def plan_rules(instance: Instance) -> tuple[Rule, ...]:
         whole_micro_batches(instance.workload),
         interleaved_micro_batches(instance.workload),
         whole_sequence(instance.workload.sequence_length),
-        _kv_heads(instance.model),
+        kv_heads_shared(instance.model),
         sequence_parallel_in_full(),
         _inert_bucket(),
     )
@@ -72,20 +73,11 @@ def _powers(largest: int) -> tuple[int, ...]:
     return tuple(1 << i for i in range(largest.bit_length()))
 
 
-def _kv_heads(model: ModelShape) -> Rule:
-    n_heads = model.n_kv_heads or model.n_heads
-    return Rule(
-        "kv_heads",
-        ("tp",),
-        lambda c: (n_heads % c.tp == 0) | (c.tp % n_heads == 0),
-        lambda c: f"tp {c.tp} and the {n_heads} key-value heads do not divide each other",
-    )
-
-
 def _inert_bucket() -> Rule:
     return Rule(
         "inert_bucket",
         ("bucket", "zero"),
         lambda c: (c.zero != 0) | (c.bucket == _INERT_BUCKET),
         lambda c: f"bucket {c.bucket} does nothing with ZeRO 0; {_INERT_BUCKET} stands for all",
+        is_definition=True,
     )

@@ -31,12 +31,15 @@ class Rule:
         knobs: The knobs the rule looks at.
         holds: True where the rule is met: a bool for a `Configuration`, (n,) bool for columns.
         reason: Why a configuration that breaks the rule is invalid, in words.
+        is_definition: Whether what breaks it is no configuration at all, as one of more GPUs than
+            there are, or a second name of another one.
     """
 
     name: str
     knobs: tuple[str, ...]
     holds: Callable[[Any], Any]
     reason: Callable[[Configuration], str]
+    is_definition: bool = False
 
 
 def gpu_count(n_gpus: int) -> Rule:
@@ -49,6 +52,7 @@ def gpu_count(n_gpus: int) -> Rule:
             f"dp x tp x pp x cp = {c.dp} x {c.tp} x {c.pp} x {c.cp} = "
             f"{c.dp * c.tp * c.pp * c.cp}, expected the {n_gpus} GPUs of the cluster"
         ),
+        is_definition=True,
     )
 
 
@@ -62,13 +66,13 @@ def sequence_parallel() -> Rule:
     )
 
 
-def tensor_parallel_in_host(gpus_per_host: int) -> Rule:
-    """A tensor-parallel group stays inside one host."""
+def tensor_parallel_in_host(gpus_per_host: int, where: str = "of a host") -> Rule:
+    """A tensor-parallel group stays inside one host, or among the GPUs that fast links join."""
     return Rule(
         "tensor_parallel_in_host",
         ("tp",),
         lambda c: c.tp <= gpus_per_host,
-        lambda c: f"tp {c.tp} is more than the {gpus_per_host} GPUs of a host",
+        lambda c: f"tp {c.tp} is more than the {gpus_per_host} GPUs {where}",
     )
 
 
@@ -93,12 +97,12 @@ def zero_without_pipeline() -> Rule:
 
 
 def zero_with_replicas() -> Rule:
-    """ZeRO shares states among data-parallel replicas, so there are several."""
+    """ZeRO shares states among data- and context-parallel ranks, so there are several."""
     return Rule(
         "zero_with_replicas",
-        ("dp", "zero"),
-        lambda c: (c.zero == 0) | (c.dp > 1),
-        lambda c: f"ZeRO stage {c.zero} needs replicas to share with, and dp is 1",
+        ("dp", "cp", "zero"),
+        lambda c: (c.zero == 0) | (c.dp * c.cp > 1),
+        lambda c: f"ZeRO stage {c.zero} needs replicas to share with, and dp x cp is 1",
     )
 
 
@@ -118,7 +122,21 @@ def layers_divisible(n_layers: int) -> Rule:
         "layers_divisible",
         ("pp", "chunks"),
         lambda c: n_layers % (c.pp * c.chunks) == 0,
-        lambda c: f"{n_layers} layers do not split over pp x chunks = {c.pp} x {c.chunks}",
+        lambda c: f"{n_layers} layers do not split over {_virtual_stages(c)}",
+    )
+
+
+def _virtual_stages(c: Configuration) -> str:
+    return f"{c.pp} stages" if c.chunks == 1 else f"pp x chunks = {c.pp} x {c.chunks}"
+
+
+def stages_filled(n_layers: int) -> Rule:
+    """Layers go unevenly over pp x chunks, and each has at least one."""
+    return Rule(
+        "stages_filled",
+        ("pp", "chunks"),
+        lambda c: c.pp * c.chunks <= n_layers,
+        lambda c: f"{n_layers} layers are too few for {_virtual_stages(c)}",
     )
 
 
@@ -144,7 +162,7 @@ def layers_in_stages(n_layers: int) -> Rule:
         ("pp", "chunks", "first_layers", "last_layers"),
         holds,
         lambda c: (
-            f"{n_layers} layers do not split over pp x chunks = {c.pp} x {c.chunks} with "
+            f"{n_layers} layers do not split over {_virtual_stages(c)} with "
             f"{c.first_layers or 'an even share'} in the first stage and "
             f"{c.last_layers or 'an even share'} in the last"
         ),
@@ -229,6 +247,7 @@ def allowed_sizes(knob: str, sizes: tuple[int, ...]) -> Rule:
         (knob,),
         lambda c: np.isin(getattr(c, knob), sizes),
         lambda c: f"{knob} {word(getattr(c, knob))} is not among {', '.join(map(word, sizes))}",
+        is_definition=True,
     )
 
 
@@ -253,6 +272,7 @@ def belongs(knob: Knob) -> Rule | None:
         (name, *where.knobs),
         lambda c: (getattr(c, name) == neutral) | where.holds(c),
         lambda c: f"{knob.text(getattr(c, name))} does nothing but where {where.words}",
+        is_definition=True,
     )
 
 
