@@ -1,7 +1,7 @@
 """A callback for the Hugging Face Trainer that reports its steps to `parabolt tune` and `sweep`.
 
-It serves what builds on the Trainer: `Trainer(..., callbacks=[ReportTrainerCallback()])`, TRL's trainers,
-and axolotl, LLaMA-Factory and ms-swift by their options for own callbacks.
+It serves what builds on the Trainer: `Trainer(..., callbacks=[ReportTrainerCallback()])`, TRL's
+trainers, and axolotl, LLaMA-Factory and ms-swift by their options for own callbacks.
 """
 
 from __future__ import annotations

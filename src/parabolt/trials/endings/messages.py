@@ -125,7 +125,8 @@ _NETWORK = _any_of(
 _USAGE = _any_of(
     [
         r": error: (?:unrecognized arguments|argument |ambiguous option|the following arguments)",
-        r"[Uu]nrecognized (?:or misplaced )?(?:arguments|options)|No such option|Invalid value for '",
+        r"[Uu]nrecognized (?:or misplaced )?(?:arguments|options)|No such option",
+        r"Invalid value for '",
         r"error: Option '[^']{1,200}' is not accepted|Flags parsing error|HfArgumentParser: \[",
         r"Could not override|is not in struct|Config(?:Key|Attribute|Value|uration)?Error\b",
         r"MisconfigurationException|MissingMandatoryValue|ConfigCompositionException",
@@ -153,7 +154,8 @@ _SETTING = re.compile(
     r"|micro.?batch|global.?batch|batch.?size|train_batch|grad\w*.accum|num(?:ber)?.?(?:of.?)?layers"
     r"|n_layers|layers per|attention.?heads|\bheads?\b|query.?groups|hidden.?size|ffn|vocab"
     r"|seq(?:uence)?.?len|virtual|interleav|stages?\b|zero|shard|degree|\bmesh\b"
-    r"|\bfp(?:4|8|16)\b|\bbf16\b|precision|n(?:um)?_?gpus|number of gpus|recomput|checkpointing|schedule|overlap|bucket|\bexperts?\b"
+    r"|\bfp(?:4|8|16)\b|\bbf16\b|precision|n(?:um)?_?gpus|number of gpus|recomput|checkpointing"
+    r"|schedule|overlap|bucket|\bexperts?\b"
 )
 
 #: The line of an exception without its traceback, or of a program that died.
