@@ -7,7 +7,11 @@ import parabolt
 from parabolt.outcome import Outcome
 from parabolt.problems.imputation import ImputedProblem
 
-OWN = [name for name in parabolt.optimizer_names() if name not in ("tpe", "cmaes", "parabolt")]
+OWN = [
+    name
+    for name in parabolt.optimizer_names()
+    if name not in ("tpe", "cmaes", "best-of-history", "mean-rank", "parabolt")
+]
 #: Factors of throughput without rounding: 8.7e-19 and 1.2e18.
 SCALES = (2.0**-60, 2.0**60)
 

@@ -9,8 +9,8 @@ from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.run import RunKey, execute
 from parabolt.experiments.store import RunStore
 
-#: `parabolt` has no random design and a test of its own.
-OTHERS = ("parabolt", "random", "tpe", "cmaes")
+#: `parabolt` has no random design and a test of its own; the others have no model that is fitted.
+OTHERS = ("parabolt", "random", "tpe", "cmaes", "best-of-history", "mean-rank")
 GP_METHODS = [name for name in parabolt.optimizer_names() if name not in OTHERS]
 #: Less than any fit takes, so that it always strikes.
 TINY_S = 1e-6

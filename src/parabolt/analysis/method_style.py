@@ -14,7 +14,7 @@ _GREEN, _PLUM, _OCHRE = "#549982", "#ac3498", "#cc853d"
 COLORS = (_RED, _GREY, _INDIGO, _SKY, _GREEN, _PLUM, _OCHRE)
 
 #: Lengths of strokes and gaps, in units of the line's width; none for a solid line.
-_SOLID, _DASHED, _DOTTED = (), (4.0, 2.0), (1.0, 1.5)
+_SOLID, _DASHED, _DOTTED, _SPARSE = (), (4.0, 2.0), (1.0, 1.5), (2.0, 4.0)
 _OTHER_PATTERNS = ((8.0, 2.0), (5.0, 1.5, 1.0, 1.5), (8.0, 1.5, 1.0, 1.5, 1.0, 1.5))
 
 
@@ -48,6 +48,9 @@ _KNOWN: dict[str, MethodStyle] = {
     "admmbo+prior": MethodStyle(_GREEN, _DOTTED),
     "tpe": MethodStyle(_OCHRE, _SOLID),
     "cmaes": MethodStyle(_GREY, _DASHED),
+    "best-of-history": MethodStyle(_OCHRE, _SPARSE),
+    "mean-rank": MethodStyle(_GREEN, _SPARSE),
+    "rgpe": MethodStyle(_INDIGO, _SPARSE),
     "optuna-gp": MethodStyle(_OCHRE, _DOTTED),
     "nevergrad-ngopt": MethodStyle(_PLUM, _DOTTED),
     "nevergrad-oneplusone": MethodStyle(_GREY, _DOTTED),

@@ -19,12 +19,17 @@ PUBLISHED_BUDGETS: dict[str, int] = {"pco16": 100, "pco32": 50, "pco64": 100}
 
 Feedback = Literal["imputed", "status", "margin"]
 Schedule = Literal["asynchronous", "batch"]
+Split = Literal["none", "leave-one-instance-out", "leave-one-model-out", "small-to-large"]
+
+#: Where history comes from if nothing else is said: every published table of GPUs.
+HISTORY_POOL: tuple[str, ...] = ("all", "uscale-80b-8", "uscale-80b-16")
 
 #: Field to allowed words, to least whole number, and to least number.
 _WORDS: dict[str, tuple[str, ...]] = {
     "repeats": get_args(Repeats),
     "feedback": get_args(Feedback),
     "schedule": get_args(Schedule),
+    "history": get_args(Split),
 }
 _WHOLE = {"n_evaluations": 0, "n_initial": 0, "min_feasible": 0, "workers": 1, "trial_steps": 0}
 _NUMBERS = ("noise_std", "trial_startup_s")
@@ -52,6 +57,9 @@ class Protocol:
             runs out of memory lasts this long.
         trial_steps: Steps of a trial. Where a table states how long a trial took, that is taken;
             elsewhere it is `trial_startup_s + trial_steps / throughput`.
+        history: Which trials of other instances an optimizer is given beforehand, see `transfer`.
+            One with an option `history` of its own is given that in its place, such as `[]`.
+        history_from: Tables and suites by name or path that `history` is taken from.
         run_time_limit_s: Wall-clock seconds after which a run is ended as failed; None for no
             limit. Like the next, it is no part of a run's identity: it ends a run and does not
             change one.
@@ -71,6 +79,8 @@ class Protocol:
     schedule: Schedule = "asynchronous"
     trial_startup_s: float = 120.0
     trial_steps: int = 20
+    history: Split = "none"
+    history_from: tuple[str, ...] = HISTORY_POOL
     run_time_limit_s: float | None = field(default=None, compare=False)
     run_memory_limit_gib: float | None = field(default=None, compare=False)
 
@@ -86,6 +96,11 @@ class Protocol:
             if not _is_finite(number := getattr(self, name)) or number < 0:
                 raise OptionError(f"{name}: expected a number >= 0, got {number!r}")
             object.__setattr__(self, name, float(number))
+        if not _are_texts(self.history_from):
+            raise OptionError(
+                f"history_from: expected a list of tables and suites, got {self.history_from!r}"
+            )
+        object.__setattr__(self, "history_from", tuple(self.history_from))
         for name in _LIMITS:
             number = getattr(self, name)
             if number is not None and (not _is_finite(number) or number <= 0):
@@ -120,6 +135,8 @@ class Protocol:
         ]
         if self.workers > 1:
             parts.append(f"{self.workers} workers, {self.schedule}")
+        if self.history != "none":
+            parts.append(f"history: {self.history}")
         return ", ".join(parts)
 
     def initial_rows(self, is_feasible: BoolArray, rng: np.random.Generator) -> IntArray:
@@ -160,6 +177,11 @@ class Protocol:
 
 #: Fields that every protocol of version 0.1 had.
 _N_FIRST = 5
+
+
+def _are_texts(value: object) -> bool:
+    is_list = isinstance(value, (list, tuple)) and bool(value)
+    return is_list and all(isinstance(text, str) for text in value)  # type: ignore[attr-defined]  # it is a list
 
 
 def _is_finite(number: object) -> bool:

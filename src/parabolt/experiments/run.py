@@ -14,9 +14,9 @@ import numpy as np
 from parabolt.errors import CandidatesExhaustedError
 from parabolt.experiments.environment import environment
 from parabolt.experiments.run_key import RunKey
+from parabolt.experiments.transfer import options_of_run
 from parabolt.optimizers.registry import make_optimizer
 from parabolt.outcome import Outcome, Outcomes, Status
-from parabolt.planner.past_trials import optimizer_options
 from parabolt.problems.feedback import FailureOnlyProblem
 from parabolt.problems.imputation import ImputedProblem
 from parabolt.problems.noise import NoisyProblem, TorchNormalStream
@@ -152,7 +152,7 @@ def execute(problem: Problem, key: RunKey, source: object | None = None) -> Run:
         seed=key.seed,
         rng=rng,
         repeats=key.protocol.repeats,
-        **optimizer_options(dict(key.options)),
+        **options_of_run(problem.instance, key.protocol, dict(key.options)),
     )
     execution = _Execution(problem, key, optimizer)
     execution.evaluate_design([problem.space.candidates[row] for row in design])

@@ -40,6 +40,8 @@ class RunKey:
         code: SHA-256 of the code of an optimizer from elsewhere, see `code_hash`; empty for those
             of this package, whose code its version states.
         parabolt: Version of this package.
+        history_hash: SHA-256 of the tables that the protocol's split gives, see `past_trials`;
+            empty without a split, and then no part of the identity.
     """
 
     problem: str
@@ -52,6 +54,7 @@ class RunKey:
     options: tuple[tuple[str, Any], ...] = ()
     code: str = ""
     parabolt: str = parabolt.__version__
+    history_hash: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "method", self.method or self.optimizer)
@@ -71,6 +74,8 @@ class RunKey:
     ) -> RunKey:
         """The key of a run on `problem`; `code` is looked up where it isn't given."""
         method = method or optimizer
+        from parabolt.experiments.transfer import past_trials  # the cost model
+
         if code is None:
             code = code_hash(find_optimizer(method)) if is_import_path(method) else ""
         return cls(
@@ -83,6 +88,7 @@ class RunKey:
             method=method,
             options=tuple(sorted((options or {}).items())),
             code=code,
+            history_hash=past_trials(problem.instance, protocol).content_hash,
         )
 
     def __hash__(self) -> int:
@@ -97,6 +103,8 @@ class RunKey:
         """The content and the label as plain values."""
         found = asdict(self)
         del found["data_version"]
+        if not self.history_hash:
+            del found["history_hash"]
         return {**found, "protocol": self.protocol.identity()}
 
     def as_json(self) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from parabolt.experiments.results import have_same_evaluations, problem_labels
 from parabolt.experiments.run import execute
 from parabolt.experiments.store import FailedRun, RunStore
 from parabolt.experiments.study import check_labels
+from parabolt.experiments.transfer import options_of_run
 from parabolt.lock import Lock
 from parabolt.optimizers.registry import make_optimizer
-from parabolt.planner.past_trials import optimizer_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -180,7 +180,7 @@ def _check(study: Study, problems: Sequence[Problem]) -> None:
                 choice.name if choice.source is None else choice.source,
                 problem.space,
                 repeats=protocol.repeats,
-                **optimizer_options(dict(choice.options)),
+                **options_of_run(problem.instance, protocol, dict(choice.options)),
             )
 
 

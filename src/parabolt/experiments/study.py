@@ -1,6 +1,6 @@
 """A study: problems x optimizers x seeds under one protocol, described by a TOML file.
 
-problems = ["pco32", "simulated:pco16?seed=3", "mine.parquet"]
+problems = ["pco32", "uscale", "simulated:pco16?seed=3", "mine.parquet"]    # uscale is a suite
 optimizers = ["random", { name = "tpe", label = "tpe-20", options = { n_initial = 20 } }]
 seeds = 10                      # 0 to 9; or a list of seeds
 executor = "local"
@@ -22,6 +22,7 @@ from parabolt.experiments.run_key import RUN_OPTIONS, RunKey
 from parabolt.optimizers.adapters import describe, optimizer_factory
 from parabolt.optimizers.optimizer import Optimizer
 from parabolt.optimizers.registry import find_optimizer, is_import_path
+from parabolt.problems.suites import problems_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,7 +168,7 @@ def study_of(document: Any) -> Study:
     names = [field.name for field in fields(Protocol)]
     check_keys("[protocol]", protocol, known=names, error=StudyError)
     study = Study(
-        problems=_texts("problems", document["problems"]),
+        problems=problems_of(_texts("problems", document["problems"])),
         optimizers=_choices(document["optimizers"]),
         seeds=seeds_of(document.get("seeds", 10)),
         protocol=tuple(sorted(protocol.items())),

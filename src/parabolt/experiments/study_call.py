@@ -18,6 +18,7 @@ from parabolt.experiments.results import Results, read_results
 from parabolt.experiments.study import OptimizerChoice, Study, check_labels, seeds_of
 from parabolt.problems.problem import Problem
 from parabolt.problems.registry import load_problem
+from parabolt.problems.suites import problems_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,8 +40,8 @@ def run_study(
     """Runs optimizers on problems, and gives the results.
 
     Args:
-        problems: One or more problems: names, paths or addresses as `load_problem` takes them, or
-            problems themselves.
+        problems: One or more problems: names, paths or addresses as `load_problem` takes them,
+            names of suites, or problems themselves.
         optimizers: One or more optimizers, or labels with optimizers: names, or anything that
             `optimizer_factory` takes: a class of a notebook, an instance, a function
             `f(space, history, rng)`, an object with ask and tell.
@@ -56,8 +57,10 @@ def run_study(
         StudyError: If the folder holds results of something else.
         LockedError: If another process is writing there.
     """
-    loaded = [p if isinstance(p, Problem) else load_problem(p) for p in _several(problems)]
-    addresses = [p.name if isinstance(p, Problem) else os.fspath(p) for p in _several(problems)]
+    wanted = [p if isinstance(p, Problem) else os.fspath(p) for p in _several(problems)]
+    each = [p for w in wanted for p in (problems_of([w]) if isinstance(w, str) else [w])]
+    loaded = [p if isinstance(p, Problem) else load_problem(p) for p in each]
+    addresses = [p.name if isinstance(p, Problem) else p for p in each]
     study = Study(
         problems=tuple(addresses),
         optimizers=_choices(optimizers),
@@ -72,8 +75,8 @@ def run_study(
         runner.run_study(
             study, loaded, Path(name), executor=make_executor(executor), observe=observe
         )
-        wanted = [key for _, key in study.keys(loaded)]
-        return read_results([Path(name)], only=wanted)
+        keys = [key for _, key in study.keys(loaded)]
+        return read_results([Path(name)], only=keys)
 
 
 def _several(given: Any) -> list[Any]:

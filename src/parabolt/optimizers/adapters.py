@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from parabolt.outcome import IntArray, Outcome
 
 #: Options of every optimizer; others are those of what is adapted.
-_COMMON = ("rng", "repeats", "ask_time_limit_s")
+_COMMON = ("rng", "repeats", "history", "ask_time_limit_s")
 
 
 class FunctionOptimizer(Optimizer):
@@ -60,7 +61,8 @@ class AskTellOptimizer(Optimizer):
 
     Args:
         space: Instance and candidates.
-        make: `make(space, seed=SEED)` gives the object.
+        make: `make(space, seed=SEED)` gives the object. Where it has a parameter `history` and
+            there are trials of other instances, it gets them, too.
         seed: See `Optimizer`.
         **options: Those of `Optimizer`; others are passed to `make`.
     """
@@ -75,6 +77,8 @@ class AskTellOptimizer(Optimizer):
     ) -> None:
         common, others = _split(options)
         super().__init__(space, seed=seed, **common)
+        if self.past and "history" in signature(make).parameters:
+            others["history"] = self.past
         self._inner = make(space, seed=int(self.rng.integers(2**31)), **others)
         self.name = type(self._inner).__name__
 

@@ -19,8 +19,9 @@ from parabolt.optimizers.history import History
 from parabolt.optimizers.observation import check_observation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from parabolt.costmodel.calibration.evidence import Evidence
     from parabolt.instances.search_space import SearchSpace
     from parabolt.outcome import IntArray, Outcome
     from parabolt.space.configuration import Configuration
@@ -38,18 +39,22 @@ class Optimizer(ABC):
             initial design goes on with its stream this way.
         repeats: Whether a candidate may be proposed again after it has been asked or told. The
             published protocol allows it.
+        history: Trials of other instances. A method may learn from them or not; they are kept in
+            `past` as they are given.
         ask_time_limit_s: Time budget of one `ask`, in seconds. When it is over, an optimizer ends
             with what it has: hyper-parameters of the last fit, fewer samples, fewer candidates
             looked at. One pass over the candidates is always made. A limit that strikes makes the
             sequence depend on the machine's speed.
 
     Attributes:
+        past: Trials of other instances, as given; those of this one are in `history`.
         n_failed_fits: Fits of a model that fell back so far, see `gp_fit.fit_gp`.
         last_ask_time_s: Duration of the last `ask`, in seconds; NaN before the first.
         was_shortened: Whether the time limit cut the last `ask` short.
 
     Raises:
-        OptionError: For an option outside what is allowed.
+        OptionError: For an option outside what is allowed, or a history with trials of the very
+            instance.
     """
 
     #: Name in the registry.
@@ -71,11 +76,18 @@ class Optimizer(ABC):
         seed: int | np.random.Generator = 0,
         rng: np.random.Generator | None = None,
         repeats: Repeats = "avoid",
+        history: Sequence[Evidence] = (),
         ask_time_limit_s: float | None = None,
     ) -> None:
         if repeats not in ("avoid", "allow"):
             raise OptionError(f"repeats: expected 'avoid' or 'allow', got {repeats!r}")
+        if any(item.instance == space.instance for item in history):
+            raise OptionError(
+                f"history: expected trials of other instances, got some of {space.instance.name}; "
+                "try telling them"
+            )
         self.space = space
+        self.past = tuple(history)
         self.repeats: Repeats = repeats
         self.seed = None if isinstance(seed, np.random.Generator) else _whole_seed(seed)
         self.rng = _generator(seed, rng)

@@ -33,6 +33,9 @@ OPTIMIZERS: dict[str, str] = {
     "admmbo+prior": "parabolt.optimizers.published.admmbo:ADMMBOWithPrior",
     "tpe": "parabolt.optimizers.published.tpe:TPE",
     "cmaes": "parabolt.optimizers.published.cmaes:CMAES",
+    "best-of-history": "parabolt.optimizers.transfer.best_of_history:BestOfHistory",
+    "mean-rank": "parabolt.optimizers.transfer.mean_rank:MeanRank",
+    "rgpe": "parabolt.optimizers.transfer.rgpe:RGPE",
 }
 
 #: Other libraries' optimizers, each with an extra of its own; they stand above this layer, so

@@ -100,12 +100,12 @@ class ParaboltOptimizer(Optimizer):
 
     Args:
         space: Instance and candidates.
-        history: Trials of other instances, such as tables of other clusters.
         without: Parts to leave out, among `PARTS`, to see what each is worth.
-        **options: See `Optimizer`.
+        **options: See `Optimizer`. A `history`, such as tables of other clusters, sharpens the cost
+            model's coefficients beforehand.
 
     Raises:
-        OptionError: If the history holds trials of the very instance, or for an unknown part.
+        OptionError: For an unknown part.
     """
 
     name = "parabolt"
@@ -114,7 +114,6 @@ class ParaboltOptimizer(Optimizer):
         self,
         space: SearchSpace,
         *,
-        history: Sequence[Evidence] = (),
         without: Sequence[str] = (),
         **options: Any,
     ) -> None:
@@ -122,14 +121,9 @@ class ParaboltOptimizer(Optimizer):
         if unknown := sorted(set(without) - set(PARTS)):
             raise OptionError(f"without: expected among {', '.join(PARTS)}, got {unknown[0]}")
         self._without = frozenset(without)
-        if any(item.instance == space.instance for item in history):
-            raise OptionError(
-                f"history: expected trials of other instances, got some of {space.instance.name}; "
-                "try telling them"
-            )
         self._prior = Calibration.prior()
-        if history:
-            self._prior = self._prior.fit(list(history)).transferred()
+        if self.past:
+            self._prior = self._prior.fit(list(self.past)).transferred()
         self._looked_at = self._promising_rows()
         self._inputs = self._kernel_inputs()
         self._throughput = self._throughput_model()

@@ -1,0 +1,1 @@
+"""Optimizers that learn from trials of other instances."""
