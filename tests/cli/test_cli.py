@@ -3,17 +3,10 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-COMMAND = Path(sys.executable).with_name("parabolt")
-
-
-def parabolt(*arguments, cwd=None):
-    return subprocess.run(
-        [COMMAND, *arguments], capture_output=True, text=True, check=False, cwd=cwd, timeout=120
-    )
+from command_line import parabolt
 
 
 def output(*arguments, **options):

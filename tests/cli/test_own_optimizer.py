@@ -1,13 +1,10 @@
 """`--optimizers module:Class`, as documented: twenty lines, in bench and in a study."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-COMMAND = Path(sys.executable).with_name("parabolt")
+from command_line import parabolt
 
 MINE = '''
 import numpy as np
@@ -51,29 +48,23 @@ def folder(tmp_path):
     return tmp_path
 
 
-def parabolt(folder, *arguments):
-    return subprocess.run(
-        [COMMAND, *arguments], capture_output=True, text=True, cwd=folder, timeout=120
-    )
-
-
 def test_bench_beside_a_built_in(folder):
     names = "random,mine:Neighbours"
     arguments = ("bench", "pco32", "--optimizers", names, "--seeds", "2", "--json")
-    done = parabolt(folder, *arguments)
+    done = parabolt(*arguments, cwd=folder)
     assert done.returncode == 0, done.stderr
     scores = json.loads(done.stdout)["leaderboard"]
     assert {score["optimizer"] for score in scores} == {"random", "mine:Neighbours"}
     assert "2 of 2" not in done.stderr
-    again = parabolt(folder, *arguments)
+    again = parabolt(*arguments, cwd=folder)
     assert json.loads(again.stdout)["leaderboard"] == scores
 
 
 def test_results_of_edited_code_are_not_mixed_with_older_ones(folder):
     arguments = ("bench", "pco32", "--optimizers", "mine:Neighbours", "--seeds", "1")
-    assert parabolt(folder, *arguments).returncode == 0
+    assert parabolt(*arguments, cwd=folder).returncode == 0
     (folder / "mine.py").write_text(MINE.replace("radius=1", "radius=2"))
-    done = parabolt(folder, *arguments)
+    done = parabolt(*arguments, cwd=folder)
     assert done.returncode == 2
     assert "holds results of another mine:Neighbours" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -85,17 +76,16 @@ def test_study_with_options_and_label(folder):
         "[[optimizers]]\n"
         'name = "mine:Neighbours"\nlabel = "wide"\noptions = { radius = 3 }\n'
     )
-    done = parabolt(folder, "study", "run", "s.toml")
+    done = parabolt("study", "run", "s.toml", cwd=folder)
     assert done.stdout == "1 of 1 runs done, 0 failed\n", done.stderr
     assert len(list((folder / "runs" / "s" / "runs").glob("pco32-wide-000-*.parquet"))) == 1
-    resumed = parabolt(folder, "study", "resume", "runs/s")
+    resumed = parabolt("study", "resume", "runs/s", cwd=folder)
     assert resumed.stdout == "1 of 1 runs done, 0 failed\n", resumed.stderr
 
 
 def test_a_mistake_in_a_run_is_told_with_its_reason(folder):
-    done = parabolt(
-        folder, "bench", "pco32", "--optimizers", "mine:Crash", "--seeds", "1", "--out", "x"
-    )
+    words = ("bench", "pco32", "--optimizers", "mine:Crash", "--seeds", "1", "--out", "x")
+    done = parabolt(*words, cwd=folder)
     assert done.returncode == 1
     (failure,) = (folder / "x" / "failed").glob("*.json")
     reason = json.loads(failure.read_text())["reason"]
@@ -123,7 +113,7 @@ def test_a_mistake_in_a_run_is_told_with_its_reason(folder):
     ],
 )
 def test_mistakes_are_one_line(folder, name, message):
-    done = parabolt(folder, "bench", "pco32", "--optimizer", name, "--seeds", "1")
+    done = parabolt("bench", "pco32", "--optimizer", name, "--seeds", "1", cwd=folder)
     assert done.returncode == 2
     assert done.stdout == ""
     assert message in done.stderr

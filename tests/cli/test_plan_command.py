@@ -1,20 +1,12 @@
 """`parabolt plan` as a user meets it."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-COMMAND = Path(sys.executable).with_name("parabolt")
+from command_line import parabolt
+
 ASK = ("plan", "--model", "qwen3-32b", "--cluster", "16x4 h100-96gb", "--seq", "8192")
-
-
-def parabolt(*arguments):
-    return subprocess.run(
-        [COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=120
-    )
 
 
 def test_a_plan_for_people():

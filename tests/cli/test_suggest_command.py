@@ -1,13 +1,11 @@
 """`parabolt suggest` says what it assumes, and where nothing is likely to fit."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-COMMAND = Path(sys.executable).with_name("parabolt")
+from command_line import parabolt
+
 INSTANCE = """
 name = "mine"
 model = {n_layers = 32, n_heads = 32, hidden_size = 4096, ffn_size = 14336}
@@ -21,10 +19,7 @@ knobs = {dp = [4, 8, 16], tp = [1, 2, 4], bucket = [256], zero = [0, 3]}
 def suggest(tmp_path):
     def run(stated, *words):
         (tmp_path / "mine.toml").write_text(INSTANCE % stated)
-        done = subprocess.run(
-            [COMMAND, "suggest", "mine.toml", *words],
-            capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120,
-        )  # fmt: skip
+        done = parabolt("suggest", "mine.toml", *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -1,21 +1,15 @@
 """`parabolt table` as a process: output, JSON and exit status."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+import command_line
 import parabolt
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-c", "from parabolt.cli.main import run; run()", "table", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return command_line.parabolt("table", *arguments)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from command_line import COMMAND, parabolt
 from parabolt.cli.interrupts import interrupted_by_signals
 from parabolt.cli.trial_view import watching
 from parabolt.journal.history import Trial, TrialHistory
@@ -23,7 +24,6 @@ from parabolt.trials.session import SessionState
 from parabolt.trials.spec.file import load_spec, parse_spec
 
 ROOT = Path(__file__).parents[2]
-COMMAND = Path(sys.executable).with_name("parabolt")
 SCRIPT = ROOT / "tests/trials/scripted.py"
 SMALL = ROOT / "tests/trials/small.toml"
 
@@ -38,12 +38,6 @@ def spec(tmp_path):
         )
 
     return write
-
-
-def parabolt(*arguments, cwd):
-    return subprocess.run(
-        [COMMAND, *arguments], capture_output=True, text=True, check=False, cwd=cwd, timeout=120
-    )
 
 
 def test_tune_says_what_it_found_and_how_to_launch_it(spec, tmp_path):
