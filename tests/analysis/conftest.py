@@ -11,13 +11,16 @@ from parabolt.space.configurations import Configurations
 
 @pytest.fixture
 def run_of():
-    """Makes runs with given noiseless throughputs; None stands for out of memory."""
+    """Makes runs with given noiseless throughputs, or outcomes; None stands for out of memory."""
 
     def make(
         throughputs, *, optimum=0.5, n_initial=2, recommended=None, name="mine", seed=0,
         problem="pco32",
     ):  # fmt: skip
-        outcomes = [Outcome.oom() if t is None else Outcome.ok(t) for t in throughputs]
+        outcomes = [
+            t if isinstance(t, Outcome) else Outcome.oom() if t is None else Outcome.ok(t)
+            for t in throughputs
+        ]
         n = len(throughputs)
         return Run(
             key=RunKey(

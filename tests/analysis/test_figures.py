@@ -12,6 +12,7 @@ from parabolt.analysis import charts
 from parabolt.analysis.figures import draw_figures, make_figures
 from parabolt.analysis.findings import find
 from parabolt.analysis.method_style import method_style
+from parabolt.analysis.page import write_page
 from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.results import collect
 from parabolt.experiments.run import RunKey, execute
@@ -92,6 +93,40 @@ def test_outcomes(findings, figures):
         drawn = charts.outcome_chart(found.scores)
         assert shares == [trace.x[0] for trace in drawn.data]
         assert shares == [100.0 * score.oom_share for score in found.scores]
+
+
+@pytest.fixture(scope="module")
+def failing():
+    """Runs on a table that doesn't say of what runs failed."""
+    problem = parabolt.load_problem("uscale-8b-16")
+    protocol = Protocol(n_evaluations=12)
+    keys = [RunKey.of(problem, "random", seed, protocol) for seed in (0, 1)]
+    return find(collect([execute(problem, key) for key in keys]), problems=[problem])
+
+
+def test_failures_of_unknown_kind_are_hatched_and_have_a_mark_of_their_own(failing):
+    (found,) = failing.boards
+    failed = 100.0 * found.scores[0].failed_share
+    assert failed > 0.0
+    drawn = charts.outcome_chart(found.scores)
+    assert [(bar.x[0], bar.marker.pattern.shape) for bar in drawn.data] == [
+        (0.0, ""),
+        (failed, "/"),
+    ]
+    figures = dict(make_figures(failing))
+    (axes,) = figures["outcomes"].axes
+    assert [(b.get_width(), b.get_hatch()) for b in axes.patches] == [(0.0, None), (failed, "////")]
+    assert axes.get_xlabel() == "did not run, % (hatched: failed, memory or crash)"
+    heat = {trace.name: trace for trace in charts.heat_map(found.landscape).data[2:]}
+    assert heat["failed (memory or a crash)"].marker.symbol == "circle-open"
+    assert len(heat["failed (memory or a crash)"].x) == 79
+    assert "out of memory" not in heat
+    title = figures["landscape-uscale-8b-16"].get_suptitle()
+    assert title == "uscale-8b-16 (star: optimum, ring: failed (memory or a crash))"
+    page = write_page(failing)
+    assert "A ring failed, for memory or a crash. Blank is no candidate" in page
+    assert "Hatched: failed, for memory or a crash" in page
+    assert "ran out of memory. " not in page
 
 
 def test_profile(findings, figures):

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
+import parabolt
 from parabolt.analysis.landscape import Landscape, grid, heights, improvements, picture_of
 from parabolt.instances.search_space import SearchSpace
+from parabolt.outcome import Outcome, Outcomes, Status
 
 
 @pytest.fixture
@@ -50,12 +52,28 @@ def test_lines_of_one_value_lie_side_by_side(land):
 def test_classes_share_the_candidates_out(land):
     classes = dict(land.classes())
     assert {name: len(rows) for name, rows in classes.items()} == {
-        "do not run": 220, "other feasible": 504, "best 10 %": 51, "best 1 %": 5,
+        "out of memory": 220, "other feasible": 504, "best 10 %": 51, "best 1 %": 5,
     }  # fmt: skip
     assert sorted(np.concatenate(list(classes.values())).tolist()) == list(range(780))
     throughput = land.outcomes.throughput
-    assert np.isnan(throughput[classes["do not run"]]).all()
+    assert np.isnan(throughput[classes["out of memory"]]).all()
     assert throughput[classes["best 1 %"]].min() >= throughput[classes["best 10 %"]].max()
+
+
+def test_what_failed_is_told_apart_from_out_of_memory(pco64):
+    uscale = Landscape.of(parabolt.load_problem("uscale-8b-16"))
+    assert {words: len(rows) for words, rows in uscale.endings().items()} == {
+        "failed (memory or a crash)": 79
+    }
+    assert [label for label, _ in uscale.classes()] == [
+        "failed (memory or a crash)", "other feasible", "best 10 %", "best 1 %",
+    ]  # fmt: skip
+    outcomes = [Outcome.oom(), Outcome.ok(0.2), Outcome(Status.FAILED), Outcome(Status.CRASHED)]
+    space = SearchSpace(pco64.instance, pco64.space.encoded[:4])
+    own = Landscape(space, Landscape.of(pco64).positions[:4], Outcomes.of(outcomes))
+    assert {words: rows.tolist() for words, rows in own.endings().items()} == {
+        "out of memory": [0], "failed (memory or a crash)": [2], "crashed": [3],
+    }  # fmt: skip
 
 
 def test_texts_name_the_searched_knobs(land):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import parabolt
 from parabolt.analysis.curves import has_clock, regret_curve
-from parabolt.analysis.leaderboard import leaderboard, score_cells
+from parabolt.analysis.leaderboard import COLUMNS, leaderboard, score_cells
 from parabolt.analysis.metrics import (
     evaluations_to,
     inference_regret,
@@ -17,6 +17,10 @@ from parabolt.analysis.metrics import (
     simple_regret,
 )
 from parabolt.experiments.run import Run
+from parabolt.outcome import Outcome, Status
+
+#: Ended for memory or a crash, it is not known for which.
+FAILURE = Outcome(Status.FAILED)
 
 shared = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 
@@ -28,6 +32,21 @@ def test_a_hand_worked_run(run_of):
     assert evaluations_to(run, within=0.2) == 4
     assert oom_share(run) == pytest.approx(2 / 5)
     assert regret_area(run) == pytest.approx(100 * (0.3 + 0.1 + 0.1) / 5 / 0.5)
+
+
+@pytest.mark.parametrize(
+    ("endings", "oom", "failed", "cell"),
+    [
+        ([0.1, 0.2, None, None], 0.5, 0.0, "50.0"),
+        ([FAILURE, 0.2, FAILURE, 0.1], 0.0, 0.5, "failed 50.0"),
+        ([FAILURE, None, 0.2, 0.1], 0.25, 0.25, "25.0, failed 25.0"),
+        ([0.1, 0.2, 0.1, 0.1], 0.0, 0.0, "0.0"),
+    ],
+)
+def test_what_failed_is_not_counted_as_out_of_memory(run_of, endings, oom, failed, cell):
+    (score,) = leaderboard([run_of([0.1, 0.1, *endings])])
+    assert (score.oom_share, score.failed_share) == (oom, failed)
+    assert score_cells(score)[list(COLUMNS).index("OOM, %")] == cell
 
 
 def test_an_oom_is_no_progress_however_large_its_imputed_value(run_of):

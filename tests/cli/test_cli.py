@@ -32,6 +32,8 @@ def test_problems():
 def test_a_failed_run_is_named_so():
     text = output("show", "uscale-8b-8")
     assert "60 candidates, 13 feasible, 47 failed (memory or a crash)" in text
+    counts = json.loads(output("show", "uscale-8b-8", "--json"))
+    assert [counts[f"n_{what}"] for what in ("feasible", "oom", "failed")] == [13, 0, 47]
     config = "dp=8 zero=0 bucket=25 micro_batch=1"
     assert "failed, and whether for memory or a crash is not recorded" in " ".join(
         output("evaluate", "uscale-8b-8", "--config", config).split()

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parabolt.analysis.landscape import grid, heights, picture_of
+from parabolt.analysis.landscape import (
+    OUT_OF_MEMORY,
+    UNKNOWN_FAILURE,
+    grid,
+    heights,
+    picture_of,
+)
 from parabolt.analysis.method_style import method_style, short_label
 from parabolt.analysis.words import count
 from parabolt.errors import MissingDependencyError
@@ -50,8 +56,10 @@ AXIS_TITLES: dict[Axis, str] = {
     "GPU-hours": "GPU-hours of trials",
 }
 _NEUTRAL = "#808080"
+#: Mark and pattern of lines of candidates that don't run, by ending; of others the last one.
+_ENDING_LOOKS = {OUT_OF_MEMORY: ("x-thin", "dot"), UNKNOWN_FAILURE: ("circle-open", "dash")}
+_OTHER_ENDING = ("square-open", "longdash")
 _CLASS_LOOKS: dict[str, dict[str, Any]] = {
-    "do not run": {"color": _NEUTRAL, "dash": "dot", "width": 0.6},
     "other feasible": {"color": "#0b9de6", "width": 0.4},
     "best 10 %": {"color": "#6a4dff", "width": 1.2},
     "best 1 %": {"color": "#d20b4d", "width": 2.5},
@@ -97,22 +105,31 @@ def rank_chart(ranking: Ranking) -> Any:
 
 
 def outcome_chart(scores: Sequence[Score]) -> Any:
-    """Share of out-of-memory evaluations after the initial design."""
+    """Share of evaluations after the initial design that did not run.
+
+    Those that ran out of memory, then, hatched, those that failed and it is not known of what.
+    """
     names = [score.optimizer for score in scores]
-    shares = [100.0 * score.oom_share for score in scores]
-    figure = go.Figure(
-        [
-            go.Bar(
-                y=[row], x=[share], orientation="h", name=_plain(name), width=0.8,
-                meta={"method": name}, showlegend=False,
-                marker={"color": method_style(name).color},
-                hovertemplate="%{x:.1f} % out of memory",
-            )
-            for row, (name, share) in enumerate(zip(names, shares, strict=True))
-        ]
-    )  # fmt: skip
-    largest = max((share for share in shares if np.isfinite(share)), default=0.0)
-    figure.update_xaxes(title="out-of-memory evaluations, %", range=[0, max(1.05 * largest, 1.0)])
+    figure = go.Figure()
+    for ending, pattern, shares in (
+        (OUT_OF_MEMORY, "", [100.0 * score.oom_share for score in scores]),
+        (UNKNOWN_FAILURE, "/", [100.0 * score.failed_share for score in scores]),
+    ):
+        for row, (name, share) in enumerate(zip(names, shares, strict=True)):
+            if ending == UNKNOWN_FAILURE and not share > 0.0:
+                continue
+            figure.add_trace(
+                go.Bar(
+                    y=[row], x=[share], orientation="h", name=_plain(name), width=0.8,
+                    meta={"method": name}, showlegend=False,
+                    marker={"color": method_style(name).color, "pattern": {"shape": pattern}},
+                    hovertemplate=f"%{{x:.1f}} % {ending}",
+                )
+            )  # fmt: skip
+    largest = max((100.0 * (s.oom_share + s.failed_share) for s in scores), default=0.0)
+    end = 1.05 * largest if np.isfinite(largest) else 100.0
+    figure.update_xaxes(title="evaluations that did not run, %", range=[0, max(end, 1.0)])
+    figure.update_layout(barmode="stack")
     return _named_rows(figure, names)
 
 
@@ -213,15 +230,18 @@ def heat_map(landscape: Landscape) -> Any:
                 hovertemplate="%{text}<br>%{z:.4g} " + unit + "<extra></extra>",
             )
         )  # fmt: skip
-    failed, best = np.flatnonzero(~outcomes.is_feasible), landscape.best
-    figure.add_trace(
-        go.Scatter(
-            x=places.x[failed].tolist(), y=places.y[failed].tolist(), mode="markers",
-            marker={"symbol": "x-thin", "size": 5, "line": {"width": 1, "color": _NEUTRAL}},
-            name="does not run", text=_endings(landscape, failed),
-            hovertemplate="%{text}<extra></extra>",
-        )
-    )  # fmt: skip
+    best = landscape.best
+    for ending, rows in landscape.endings().items():
+        symbol, _ = _ENDING_LOOKS.get(ending, _OTHER_ENDING)
+        figure.add_trace(
+            go.Scatter(
+                x=places.x[rows].tolist(), y=places.y[rows].tolist(), mode="markers", name=ending,
+                marker={"symbol": symbol, "size": 5, "color": _NEUTRAL,
+                        "line": {"width": 1, "color": _NEUTRAL}},
+                text=[f"{landscape.text(row)}<br>{ending}" for row in rows.tolist()],
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )  # fmt: skip
     figure.add_trace(_path_trace(9))
     figure.add_trace(
         go.Scatter(
@@ -340,11 +360,17 @@ def _lines(landscape: Landscape, where: FloatArray, label: str, rows: IntArray) 
     ]
     return go.Scatter(
         x=_nullable(x), y=_nullable(np.round(y, 4)), mode="lines", name=f"{label} ({n})",
-        line=_CLASS_LOOKS[label], opacity=1.0 if is_told else 0.5, connectgaps=False,
+        line=_CLASS_LOOKS.get(label) or _ending_line(label), opacity=1.0 if is_told else 0.5,
+        connectgaps=False,
         text=np.repeat(texts, d + 1).tolist() if is_told else None,
         hovertemplate="%{text}<extra></extra>" if is_told else None,
         hoverinfo=None if is_told else "skip",
     )  # fmt: skip
+
+
+def _ending_line(ending: str) -> dict[str, Any]:
+    _, dash = _ENDING_LOOKS.get(ending, _OTHER_ENDING)
+    return {"color": _NEUTRAL, "dash": dash, "width": 0.6}
 
 
 def _cell_texts(landscape: Landscape, places: Grid) -> list[list[str]]:
@@ -352,15 +378,6 @@ def _cell_texts(landscape: Landscape, places: Grid) -> list[list[str]]:
     for row, (x, y) in enumerate(zip(places.x.tolist(), places.y.tolist(), strict=True)):
         texts[y][x] = landscape.text(row)
     return texts
-
-
-def _endings(landscape: Landscape, rows: IntArray) -> list[str]:
-    words = {"oom": "out of memory"}
-    statuses = [str(landscape.outcomes[row].status) for row in rows]
-    return [
-        f"{landscape.text(row)}<br>{words.get(status, status)}"
-        for row, status in zip(rows.tolist(), statuses, strict=True)
-    ]
 
 
 def _nullable(values: FloatArray) -> Any:

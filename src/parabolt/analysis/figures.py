@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parabolt.analysis.curves import AXES
-from parabolt.analysis.landscape import grid, heights, picture_of
+from parabolt.analysis.landscape import (
+    OUT_OF_MEMORY,
+    UNKNOWN_FAILURE,
+    grid,
+    heights,
+    picture_of,
+)
 from parabolt.analysis.method_style import method_style, short_label
 from parabolt.analysis.words import count
 from parabolt.errors import MissingDependencyError
@@ -36,8 +42,11 @@ _LINEAR_BELOW_PERCENT = 0.01
 _REGRET_TICKS = [0, 0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 50, 100]
 _FACTOR_TICKS = [1, 1.5, 2, 3, 5, 10, 20, 50, 100]
 _NEUTRAL = "#808080"
+#: Mark and pattern of lines of candidates that don't run, by ending; of others the last one.
+_ENDING_LOOKS = {OUT_OF_MEMORY: ("x", ":"), UNKNOWN_FAILURE: ("o", "--")}
+_OTHER_ENDING = ("s", "-.")
+_MARK_NAMES = {"x": "cross", "o": "ring", "s": "square"}
 _CLASS_LOOKS: dict[str, dict[str, Any]] = {
-    "do not run": {"color": _NEUTRAL, "ls": ":", "lw": 0.4, "alpha": 0.5},
     "other feasible": {"color": "#0b9de6", "lw": 0.4, "alpha": 0.5},
     "best 10 %": {"color": "#6a4dff", "lw": 0.8},
     "best 1 %": {"color": "#d20b4d", "lw": 1.6},
@@ -148,7 +157,7 @@ def _rank_figure(ranking: Ranking) -> Any:
 
 
 def _outcome_figure(boards: Sequence[BoardFindings]) -> Any:
-    """Share of out-of-memory evaluations after the initial design."""
+    """Share of evaluations after the initial design that did not run."""
     n_rows = max(len(found.scores) for found in boards)
     figure = _figure(4.2 * len(boards) + 0.6, 1.2 + 0.25 * n_rows)
     for found, axes in zip(boards, figure.subplots(1, len(boards), squeeze=False)[0], strict=True):
@@ -159,12 +168,19 @@ def _outcome_figure(boards: Sequence[BoardFindings]) -> Any:
 
 def _draw_outcomes(axes: Any, scores: Sequence[Score]) -> None:
     names = [score.optimizer for score in scores]
-    shares = [100.0 * score.oom_share for score in scores]
-    axes.barh(range(len(names)), shares, color=[method_style(name).color for name in names])
+    colors = [method_style(name).color for name in names]
+    oom, failed = (
+        np.array([100.0 * getattr(score, share) for score in scores])
+        for share in ("oom_share", "failed_share")
+    )
+    axes.barh(range(len(names)), oom, color=colors)
+    axes.set_xlabel("out-of-memory evaluations, %")
+    if (failed > 0.0).any():
+        axes.barh(range(len(names)), failed, left=oom, color=colors, hatch="////", edgecolor="w")
+        axes.set_xlabel("did not run, % (hatched: failed, memory or crash)")
     axes.set_yticks(range(len(names)), [short_label(name) for name in names])
     axes.invert_yaxis()
-    axes.set_xlim(0.0, max([1.05 * s for s in shares if np.isfinite(s)] + [1.0]))
-    axes.set_xlabel("out-of-memory evaluations, %")
+    axes.set_xlim(0.0, max([1.05 * s for s in oom + failed if np.isfinite(s)] + [1.0]))
     _plain_axes(axes)
 
 
@@ -221,23 +237,27 @@ def _tradeoff_figure(found: BoardFindings, landscape: Landscape, tradeoff: Trade
 
 
 def _heat_figure(found: BoardFindings, landscape: Landscape) -> Any:
-    """Throughput and memory of every candidate; a cross does not run, blank is no candidate."""
+    """Throughput and memory of every candidate, marks where it does not run; blank is none."""
     places, outcomes = grid(landscape), landscape.outcomes
     width, height = 1.6 + 0.17 * len(places.columns), 1.9 + 0.15 * len(places.rows)
     figure = _figure(2 * width, height)
     memory = np.where(outcomes.is_feasible, outcomes.peak_memory_gib, np.nan)
     shown = ((outcomes.throughput, "iterations/s"), (memory, "peak memory, GiB"))
-    failed, best = np.flatnonzero(~outcomes.is_feasible), landscape.best
+    endings, best = landscape.endings(), landscape.best
+    marks = {ending: _ENDING_LOOKS.get(ending, _OTHER_ENDING)[0] for ending in endings}
     for axes, (values, unit) in zip(figure.subplots(1, 2), shown, strict=True):
         picture = axes.imshow(picture_of(places, values), origin="lower", aspect="auto")
         figure.colorbar(picture, ax=axes, location="top", label=unit, aspect=40, pad=0.01)
-        axes.plot(places.x[failed], places.y[failed], "x", c=_NEUTRAL, ms=3, mew=0.7)
+        for ending, rows in endings.items():
+            axes.plot(places.x[rows], places.y[rows], marks[ending], c=_NEUTRAL, ms=3, mew=0.7,
+                      mfc="none")  # fmt: skip
         axes.plot([places.x[best]], [places.y[best]], "*", c="#d20b4d", mec="white", ms=11)
         axes.set_xticks(range(len(places.columns)), places.columns, rotation=90, fontsize=6)
         axes.set_yticks(range(len(places.rows)), places.rows, fontsize=6)
         axes.set_xlabel(" ".join(places.column_knobs))
         axes.set_ylabel(" ".join(places.row_knobs))
-    figure.suptitle(f"{found.board.label} (star: optimum, cross: does not run)")
+    words = ["star: optimum", *(f"{_MARK_NAMES[m]}: {ending}" for ending, m in marks.items())]
+    figure.suptitle(f"{found.board.label} ({', '.join(words)})")
     return figure
 
 
@@ -246,7 +266,7 @@ def _knob_figure(found: BoardFindings, landscape: Landscape) -> Any:
     figure = _figure(8.0, 5.0)
     axes, where = figure.subplots(), heights(landscape)
     for label, rows in landscape.classes():
-        drawn = axes.plot(np.arange(len(landscape.axes)), where[rows].T, **_CLASS_LOOKS[label])
+        drawn = axes.plot(np.arange(len(landscape.axes)), where[rows].T, **_look(label))
         drawn[0].set_label(f"{label} ({len(rows)})")
     names = [axis.knob.name for axis in landscape.axes]
     for position, axis in enumerate(landscape.axes):
@@ -264,6 +284,13 @@ def _knob_figure(found: BoardFindings, landscape: Landscape) -> Any:
     axes.spines[["left", "right", "top"]].set_visible(False)
     _add_legend(figure, [axes])
     return figure
+
+
+def _look(label: str) -> dict[str, Any]:
+    """How the lines of a class of candidates look."""
+    _, pattern = _ENDING_LOOKS.get(label, _OTHER_ENDING)
+    of_ending = {"color": _NEUTRAL, "ls": pattern, "lw": 0.4, "alpha": 0.5}
+    return _CLASS_LOOKS.get(label, of_ending)
 
 
 def _figure(width: float, height: float) -> Any:

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parabolt.outcome import STATUSES, Status
+
 if TYPE_CHECKING:
     from parabolt.experiments.run import Run
     from parabolt.instances.search_space import SearchSpace
     from parabolt.outcome import FloatArray, IntArray, Outcomes
     from parabolt.problems.problem import Problem
     from parabolt.space.axis import Axis
+
+#: Statuses of candidates that don't run, in words.
+OUT_OF_MEMORY, UNKNOWN_FAILURE = "out of memory", "failed (memory or a crash)"
+_ENDINGS = {Status.OOM: OUT_OF_MEMORY, Status.FAILED: UNKNOWN_FAILURE}
 
 #: Knobs that say how the GPUs are shared out; the others say how each share works.
 SHARES = ("dp", "tp", "pp", "cp")
@@ -69,6 +75,16 @@ class Landscape:
             for axis, position in zip(self.axes, self.positions[row].tolist(), strict=True)
         )
 
+    def endings(self) -> dict[str, IntArray]:
+        """Why candidates don't run, in words, and rows of each (m,) ascending; none is empty."""
+        statuses = self.outcomes.status
+        found = {
+            _ENDINGS.get(status, str(status)): np.flatnonzero(statuses == code)
+            for code, status in enumerate(STATUSES)
+            if status is not Status.OK
+        }
+        return {words: rows for words, rows in found.items() if len(rows)}
+
     def classes(self) -> list[tuple[str, IntArray]]:
         """Candidates by how good they are, in words, worst first; none of them is empty."""
         order = np.argsort(-np.where(self.outcomes.is_feasible, self.outcomes.throughput, -np.inf),
@@ -76,7 +92,7 @@ class Landscape:
         n_feasible = int(self.outcomes.is_feasible.sum())
         n_best, n_good = max(1, n_feasible // 100), max(1, n_feasible // 10)
         parts = [
-            ("do not run", order[n_feasible:]),
+            *self.endings().items(),
             ("other feasible", order[n_good:n_feasible]),
             ("best 10 %", order[n_best:n_good]),
             ("best 1 %", order[: min(n_best, n_feasible)]),

@@ -10,6 +10,7 @@ import numpy as np
 
 from parabolt.analysis.intervals import mean_interval, share_interval
 from parabolt.analysis.metrics import (
+    failed_share,
     final_regret_percent,
     group_runs,
     inference_regret,
@@ -19,7 +20,7 @@ from parabolt.analysis.metrics import (
 from parabolt.analysis.survival import time_to_optimum
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from parabolt.experiments.run import Run
 
@@ -32,7 +33,8 @@ COLUMNS: dict[str, str] = {
     "of the runs found it",
     "final regret, %": "mean simple regret at the end, in percent of the optimum, with its 95 % "
     "interval (bootstrap); none where all runs end alike, which says nothing of their spread",
-    "OOM, %": "share of out-of-memory evaluations after the initial design",
+    "OOM, %": "share of out-of-memory evaluations after the initial design; beside it, as failed, "
+    "that of evaluations that ended for memory or a crash, where the data don't say for which",
     "s/step": "mean time that the optimizer took per evaluation, in seconds",
 }
 
@@ -60,6 +62,8 @@ class Score:
             was recommended.
         regret_area_percent: Mean regret over the evaluations after the initial design.
         oom_share: Mean share of out-of-memory evaluations after the initial design.
+        failed_share: The same of evaluations that ended for memory or a crash, where the data don't
+            say for which.
         step_time_s: Mean time of the optimizer per evaluation, in seconds.
     """
 
@@ -79,6 +83,7 @@ class Score:
     final_inference_regret_percent: float
     regret_area_percent: float
     oom_share: float
+    failed_share: float
     step_time_s: float
 
 
@@ -109,7 +114,7 @@ def score_cells(score: Score) -> list[str]:
         found_text(score),
         f"> {score.n_evaluations}" if math.isinf(to_optimum) else f"{to_optimum:g}",
         _regret_text(score),
-        "-" if math.isnan(score.oom_share) else f"{100.0 * score.oom_share:.1f}",
+        _oom_text(score),
         "-" if math.isnan(score.step_time_s) else f"{score.step_time_s:.2g}",
     ]
 
@@ -119,6 +124,16 @@ def found_text(score: Score) -> str:
     failed = f", {score.n_failed} failed" if score.n_failed else ""
     low, high = 100.0 * score.found_low, 100.0 * score.found_high
     return f"{score.n_found}/{score.n_runs} [{low:.0f}, {high:.0f}] %{failed}"
+
+
+def _oom_text(score: Score) -> str:
+    """Such as `3.4`, or `failed 12.0` where it is not known of what."""
+    if math.isnan(score.oom_share):
+        return "-"
+    oom, failed = f"{100.0 * score.oom_share:.1f}", f"failed {100.0 * score.failed_share:.1f}"
+    if not score.failed_share:
+        return oom
+    return f"{oom}, {failed}" if score.oom_share else failed
 
 
 def _regret_text(score: Score) -> str:
@@ -152,9 +167,14 @@ def _score(runs: Sequence[Run]) -> Score:
         final_regret_high_percent=high,
         final_inference_regret_percent=_recommended_regret(runs),
         regret_area_percent=float(np.mean([regret_area(run) for run in runs])),
-        oom_share=float(np.mean([oom_share(run) for run in finished])) if finished else math.nan,
+        oom_share=_mean_share(oom_share, finished),
+        failed_share=_mean_share(failed_share, finished),
         step_time_s=_mean_step_time(finished),
     )
+
+
+def _mean_share(share: Callable[[Run], float], runs: Sequence[Run]) -> float:
+    return float(np.mean([share(run) for run in runs])) if runs else math.nan
 
 
 def _recommended_regret(runs: Sequence[Run]) -> float:

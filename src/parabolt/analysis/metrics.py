@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parabolt.outcome import FAILED
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -64,6 +66,12 @@ def regret_area(run: Run) -> float:
 def oom_share(run: Run) -> float:
     """Share of out-of-memory runs among the evaluations after the initial design; NaN if none."""
     chosen = run.outcomes.is_oom[run.n_initial :]
+    return float(np.mean(chosen)) if len(chosen) else float("nan")
+
+
+def failed_share(run: Run) -> float:
+    """The same share of runs that failed for memory or a crash, where it is not known for which."""
+    chosen = run.outcomes.status[run.n_initial :] == FAILED
     return float(np.mean(chosen)) if len(chosen) else float("nan")
 
 

@@ -8,7 +8,13 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from parabolt.analysis.curves import AXES
-from parabolt.analysis.landscape import grid, heights, improvements
+from parabolt.analysis.landscape import (
+    OUT_OF_MEMORY,
+    UNKNOWN_FAILURE,
+    grid,
+    heights,
+    improvements,
+)
 from parabolt.analysis.leaderboard import COLUMNS, found_text, score_cells
 from parabolt.analysis.method_style import method_style
 from parabolt.analysis.sheets import comparison_sheet
@@ -261,7 +267,13 @@ def _tests_part(findings: Findings) -> Iterator[str]:
             "<details><summary>Every pair, by final regret: tests and effect sizes</summary>"
             f"{hint}{tables}</details>"
         )
-    yield '<h3>Out-of-memory evaluations</h3><div class="boards">'
+    yield "<h3>Evaluations that did not run</h3>"
+    if any(score.failed_share > 0.0 for score in findings.scores):
+        yield (
+            '<p class="note">Plain: out of memory. Hatched: failed, for memory or a crash; the '
+            "data don't say for which.</p>"
+        )
+    yield '<div class="boards">'
     for number, found in enumerate(findings.boards):
         yield f"<div><h3>{html.escape(found.board.label)}</h3>{_chart(f'outcomes-{number}')}</div>"
     within = 100.0 * findings.profile.within
@@ -325,7 +337,7 @@ def _landscape_part(number: int, found: BoardFindings) -> str:
     width = 90 + _CELL_PX * len(grid(land).columns)
     return (
         f"<h2>The landscape of {name}</h2>"
-        '<p class="note">Every candidate. A cross does not run, blank is no candidate, the star is '
+        f'<p class="note">Every candidate. {_endings_note(land)}Blank is no candidate, the star is '
         "the optimum. Numbers are the evaluations of a search in their order, each where it came "
         "first; below, its improvements among all candidates, and the whole search."
         '</p><p class="controls"><label>search <select class="path" '
@@ -338,6 +350,13 @@ def _landscape_part(number: int, found: BoardFindings) -> str:
         "<th>evaluation</th><th>configuration</th><th>iterations/s</th></tr></thead>"
         "<tbody></tbody></table></div>"
     )
+
+
+def _endings_note(land: Landscape) -> str:
+    """What stands for candidates that don't run, in words."""
+    marks = {OUT_OF_MEMORY: "A cross ran out of memory. ",
+             UNKNOWN_FAILURE: "A ring failed, for memory or a crash. "}  # fmt: skip
+    return "".join(marks.get(ending, f"A square {ending}. ") for ending in land.endings())
 
 
 def _figures(findings: Findings) -> dict[str, Any]:

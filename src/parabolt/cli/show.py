@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from parabolt.cli.output import Json, Source, bold, console, print_json
+from parabolt.outcome import FAILED
 from parabolt.problems.registry import load_problem
 from parabolt.tables.schema import context_values
 
@@ -35,7 +36,7 @@ def show(
     out = console()
     outcomes = found.table.outcomes
     n_feasible, n_oom = int(outcomes.is_feasible.sum()), int(outcomes.is_oom.sum())
-    n_failed = len(outcomes) - n_feasible - n_oom
+    n_failed = int((outcomes.status == FAILED).sum())
     counts = [f"{len(outcomes)} candidates", f"{n_feasible} feasible"]
     counts += [f"{n_oom} out of memory"] if n_oom or not n_failed else []
     counts += [f"{n_failed} failed (memory or a crash)"] if n_failed else []
@@ -64,6 +65,8 @@ def _as_json(problem: TabularProblem) -> dict[str, Any]:
         "content_hash": problem.content_hash,
         "n_candidates": len(problem.space),
         "n_feasible": int(problem.table.is_feasible.sum()),
+        "n_oom": int(problem.table.outcomes.is_oom.sum()),
+        "n_failed": int((problem.table.outcomes.status == FAILED).sum()),
         "context": context_values(problem.instance),
         "memory_gib": problem.instance.cluster.memory_gib,
         "knobs": {a.knob.name: [a.knob.plain(v) for v in a.values] for a in axes},

@@ -221,7 +221,7 @@ class PCO(ConstrainedBaseTestProblem):
 
     def is_imputed(self, X: Any) -> Any:
         """Where the throughput stands in for a run that died, `batch_shape` bool."""
-        return self._look_up(self._outcomes.is_oom, X).squeeze(-1)
+        return self._look_up(self._outcomes.is_infeasible, X).squeeze(-1)
 
     def is_measured(self, X: Any) -> Any:
         """Where the throughput comes from a run of that very candidate, `batch_shape` bool."""

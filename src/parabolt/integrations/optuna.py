@@ -71,7 +71,7 @@ class Objective:
         trial.set_user_attr("throughput_source", str(outcome.throughput_source))
         trial.set_constraint("memory_margin", told_margin(outcome))
         if not np.isfinite(outcome.throughput):
-            raise optuna.TrialPruned(f"{placed.configuration} ran out of memory")
+            raise optuna.TrialPruned(f"{placed.configuration} did not run: {outcome.status}")
         return outcome.throughput
 
     def outcome(self, params: Mapping[str, Any]) -> Outcome:

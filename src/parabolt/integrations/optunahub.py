@@ -54,7 +54,7 @@ class ParallelismProblem(BaseProblem):
         """
         outcome = self._objective.outcome(params)
         if not np.isfinite(outcome.throughput):
-            raise optuna.TrialPruned("out of memory")
+            raise optuna.TrialPruned(f"did not run: {outcome.status}")
         return outcome.throughput
 
     def evaluate_constraints(self, params: dict[str, Any]) -> dict[str, float]:
