@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 CORE := .venv-core
 PYTHONS := 3.12 3.13
+# Tests and benchmarks fill the cores with processes; threads of BLAS would wait for each other.
+export OPENBLAS_NUM_THREADS ?= 1
 # uv does not know pip's wheel folders.
 UV_INSTALL = UV_FIND_LINKS="$${UV_FIND_LINKS-$$(echo $$PIP_FIND_LINKS | tr ' ' ,)}" $(BIN)/uv pip install --quiet
 
@@ -35,8 +37,8 @@ SLOW_LIBRARIES := tests/docs/test_site.py tests/test_release.py tests/experiment
     $(addprefix tests/integrations/test_,ax.py ray_tune.py smac.py)
 test-lowest: $(LOWEST)/.test
 	$(LOWEST)/bin/python scripts/check_lowest.py
-	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 -m "not slow and not newest" $(PYTEST_FLAGS)
-	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 -m slow $(SLOW_LIBRARIES) $(PYTEST_FLAGS)
+	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow and not newest" $(PYTEST_FLAGS)
+	$(LOWEST)/bin/python -m pytest -n 2 -m slow $(SLOW_LIBRARIES) $(PYTEST_FLAGS)
 
 # The core alone, without any extra: each message that names an extra is seen here.
 test-core: $(CORE)/.test
@@ -58,7 +60,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 bench: $(VENV)/.test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/speed.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-* runs build dist
