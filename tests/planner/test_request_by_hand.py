@@ -41,7 +41,7 @@ def test_sizes_that_are_planned_over():
         "sp": (1, 2, 4),
         "bucket": (64, 128, 256, 512),
         "zero": (0, 2, 3),
-        "chunks": (1, 2, 4, 8),
+        "chunks": (1, 2, 3, 4, 6, 8, 12),
     }
     large = dict(plan_instance(MODEL, Cluster(1024, 128, 80), WORK).levels)
     assert (large["tp"][-1], large["pp"][-1], large["cp"][-1]) == (8, 16, 64)
@@ -138,7 +138,8 @@ def test_a_file_of_version_0_1_and_one_without_times(tmp_path):
 def test_a_plan_keeps_to_the_risk():
     """Among all that fit, entries are the fastest whose risk is low enough."""
     instance = plan_instance(MODEL, Cluster(16, 8, 3), WORK)
-    bold, careful = make_plan(instance, max_risk=1.0), make_plan(instance, max_risk=0.4)
+    bold = make_plan(instance, n_best=100, max_risk=1.0)
+    careful = make_plan(instance, n_best=100, max_risk=0.4)
     assert bold.entries[0].p_oom > 0.4
     assert careful.entries[0].p_oom <= 0.4
     assert careful.entries[0].configuration == next(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
-from typing import Any
 
-from parabolt.errors import InstanceError, UnknownNameError
+from parabolt.errors import InstanceError
+from parabolt.instances.figures import read_figure
 from parabolt.instances.hardware import load_gpu
 from parabolt.instances.specs import Cluster
 
 _CLUSTER = re.compile(r"(\d+)\s*x\s*(\d+)((?:\s+\S+)+)")
+#: Fields that the words before the figures state.
+_STATED_BEFORE = ("n_gpus", "n_hosts", "gpu")
 #: Figures that a GPU of one's own must have.
 _OWN_GPU = (
     "memory_gib",
@@ -40,7 +41,9 @@ def parse_cluster(text: str) -> Cluster:
     if not n_hosts or not gpus_per_host:
         raise InstanceError(f"cluster: expected at least one host and GPU, got {text!r}")
     words = match[3].split()
-    figures = dict(_figure(word) for word in words if "=" in word)
+    figures = dict(
+        read_figure(word, Cluster, "cluster", _STATED_BEFORE) for word in words if "=" in word
+    )
     names = [word.lower() for word in words if "=" not in word]
     if len(names) > 1:
         raise InstanceError(f"cluster: expected one GPU, got {' and '.join(names)}")
@@ -54,14 +57,3 @@ def parse_cluster(text: str) -> Cluster:
     elif missing := [name for name in _OWN_GPU if name not in figures]:
         raise InstanceError(f"cluster: expected a GPU, or {', '.join(missing)}; got {text!r}")
     return Cluster(n_gpus, n_hosts, gpu=names[0] if names else None, **figures)
-
-
-def _figure(word: str) -> tuple[str, Any]:
-    name, _, value = word.partition("=")
-    known = [f.name for f in fields(Cluster) if f.name not in ("n_gpus", "n_hosts", "gpu")]
-    if name not in known:
-        raise UnknownNameError.of("figure of a cluster", name, known)
-    try:
-        return name, int(value) if name == "link_domain_gpus" else float(value)
-    except ValueError:
-        raise InstanceError(f"{name}: expected a number, got {value!r}") from None

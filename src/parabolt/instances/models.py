@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from parabolt.errors import InstanceError, UnknownNameError
 from parabolt.instances.config_json import parse_config
+from parabolt.instances.figures import read_figure
 from parabolt.instances.model_shape import MODEL_PARTS, ModelShape
 
 
@@ -27,10 +29,26 @@ def model_names() -> list[str]:
 def load_model(name: str) -> ModelShape:
     """A shape by name of the catalogue, or from a `config.json` by path.
 
+    Args:
+        name: The name or path. Figures may follow and replace those of the model, as in
+            `llama3-405b n_layers=7`, or stand alone where they state all that a shape needs.
+
     Raises:
-        UnknownNameError: If the catalogue has no such model.
+        UnknownNameError: If the catalogue has no such model, or a shape no such figure.
         InstanceError: If the file can't be read or describes no transformer.
     """
+    base, *words = name.split() if "=" in name else [name]
+    figures = [base, *words] if "=" in base else words
+    stated = dict(read_figure(word, ModelShape, "model") for word in figures)
+    if "=" not in base:
+        return replace(_named(base), **stated)
+    missing = [f.name for f in fields(ModelShape) if f.default is MISSING and f.name not in stated]
+    if missing:
+        raise InstanceError(f"model: expected a name, or {', '.join(missing)}; got {name!r}")
+    return ModelShape(**stated)
+
+
+def _named(name: str) -> ModelShape:
     if name.endswith(".json"):
         try:
             return parse_config(Path(name).read_text(encoding="utf-8"), origin=name)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parabolt.costmodel.predictor import CostModel
-from parabolt.errors import OptionError
+from parabolt.errors import InstanceError, OptionError
 from parabolt.frameworks.registry import launches
 from parabolt.instances.micro_batches import n_micro_batches
 from parabolt.planner.request import plan_rules
 from parabolt.space.lattice import enumerate_lattice
+from parabolt.space.lazy_lattice import LazyLattice
+from parabolt.space.removals import removals
 
 if TYPE_CHECKING:
     from parabolt.costmodel.calibration.calibration import Calibration
@@ -24,7 +26,10 @@ if TYPE_CHECKING:
     from parabolt.outcome import IntArray
     from parabolt.space.configuration import Configuration
     from parabolt.space.configurations import Configurations
+    from parabolt.space.removals import Removal
 
+#: Configurations that are compared at most; of more, so many are drawn.
+MOST_COMPARED = 1_000_000
 #: Candidates whose uncertainty is worked out: this many times those asked for, best first.
 _SHORTLIST = 20
 
@@ -73,6 +78,37 @@ class PlannedConfiguration:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class CandidateSet:
+    """What a plan chooses from.
+
+    Attributes:
+        lattice: The configurations that meet all rules.
+        removals: What each rule removed, in words.
+    """
+
+    lattice: LazyLattice
+    removals: tuple[Removal, ...]
+
+    @classmethod
+    def of(cls, instance: Instance) -> CandidateSet:
+        """The configurations of an instance that a plan may choose."""
+        levels, rules = dict(instance.levels), plan_rules(instance)
+        return cls(LazyLattice(levels, rules), removals(levels, rules))
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return self.lattice.n
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "n_candidates": self.n,
+            "removed": [removal.as_dict() for removal in self.removals],
+        }
+
+
 @dataclass(frozen=True)
 class Plan:
     """A ranked list of configurations.
@@ -80,23 +116,32 @@ class Plan:
     Attributes:
         entries: The best configurations within the risk, best first; of those that differ only in
             the bucket, the best.
-        n_candidates: Configurations that were compared.
-        n_fitting: Those whose median peak is within the memory.
+        candidates: What there is to choose from.
+        n_compared: Configurations that were compared: all, or as many as `MOST_COMPARED`, drawn at
+            random.
+        n_fitting: Those of them whose median peak is within the memory.
         n_trials: Trials that the model was calibrated with.
         assumptions: What had to be assumed.
     """
 
     entries: tuple[PlannedConfiguration, ...]
-    n_candidates: int
+    candidates: CandidateSet
+    n_compared: int
     n_fitting: int
     n_trials: int
     assumptions: tuple[str, ...]
+
+    @property
+    def n_candidates(self) -> int:
+        """Configurations that meet the rules."""
+        return self.candidates.n
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "entries": [entry.as_dict() for entry in self.entries],
-            "n_candidates": self.n_candidates,
+            **self.candidates.as_dict(),
+            "n_compared": self.n_compared,
             "n_fitting": self.n_fitting,
             "n_trials": self.n_trials,
             "assumptions": list(self.assumptions),
@@ -128,12 +173,16 @@ def make_plan(
 
     Raises:
         OptionError: For a length or a risk outside what is allowed.
+        InstanceError: If no configuration meets the rules, or the cost model does not describe the
+            model or the workload.
+        InvalidConfigurationError: If the cost model does not describe a knob.
     """
     _check_options(n_best, max_risk)
     model = CostModel(instance, calibration)
     if trials is not None:
         model = CostModel(instance, model.calibration.fit(trials))
-    lattice = enumerate_lattice(dict(instance.levels), plan_rules(instance))
+    candidates = CandidateSet.of(instance)
+    lattice = _compared(instance, candidates)
     step_time_s, peak_gib = model.point(lattice)
     fits = peak_gib <= model.resolved.capacity_gib
     order = np.argsort(np.where(fits, step_time_s, np.inf), kind="stable")[: int(fits.sum())]
@@ -142,11 +191,22 @@ def make_plan(
     chosen = _without_bucket_twins(shortlist, np.flatnonzero(prediction.p_oom <= max_risk))
     return Plan(
         tuple(_entry(model, shortlist, prediction, row) for row in chosen[:n_best]),
+        candidates,
         len(lattice),
         int(fits.sum()),
         model.calibration.n_trials,
         model.assumptions,
     )
+
+
+def _compared(instance: Instance, candidates: CandidateSet) -> Configurations:
+    if not candidates.n:
+        n_gpus = instance.cluster.n_gpus
+        why = candidates.removals[-1] if candidates.removals else f"none uses all {n_gpus} GPUs"
+        raise InstanceError(f"expected configurations that meet the rules, got none: {why}")
+    if candidates.n > MOST_COMPARED:
+        return candidates.lattice.sample(MOST_COMPARED, np.random.default_rng(0))
+    return enumerate_lattice(dict(instance.levels), plan_rules(instance))
 
 
 def _check_options(n_best: int, max_risk: float) -> None:

@@ -63,6 +63,7 @@ def sequence_parallel() -> Rule:
         ("tp", "sp"),
         lambda c: c.tp % c.sp == 0,
         lambda c: f"sp {c.sp} does not divide tp {c.tp}, whose group it reuses",
+        is_definition=True,
     )
 
 
@@ -113,6 +114,7 @@ def chunks_with_pipeline() -> Rule:
         ("pp", "chunks"),
         lambda c: (c.chunks == 1) | (c.pp > 1),
         lambda c: f"chunks {c.chunks} needs pipeline stages, and pp is 1",
+        is_definition=True,
     )
 
 

@@ -1,0 +1,173 @@
+"""The lattice without listing it: how many configurations it has, and any of them by its number.
+
+Knobs are taken in canonical order. After each, configurations that later rules cannot tell apart
+are one state, so there are few states even where there are billions of configurations. Counts are
+exact: Python's own whole numbers where int64 could overflow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parabolt.space.configurations import Configurations
+from parabolt.space.knobs import KNOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from parabolt.outcome import IntArray
+    from parabolt.space.rules import Rule
+
+#: Counts beyond this are Python's whole numbers.
+_LARGEST = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What one knob adds: e edges from the states before it to those after it.
+
+    Attributes:
+        knob: Name of the knob.
+        before: State (e,) that an edge comes from, ascending.
+        values: Value (e,) of the knob, ascending within a state.
+        after: State (e,) that an edge leads to.
+        columns: What later rules look at: knob to its value (s,) in each state after the knob.
+        n_after: How many states there are after the knob.
+    """
+
+    knob: str
+    before: IntArray
+    values: IntArray
+    after: IntArray
+    columns: Mapping[str, IntArray]
+    n_after: int
+
+
+def walk(
+    levels: Mapping[str, Sequence[int]], rules: Sequence[Rule], kept: Collection[str] = ()
+) -> Iterator[Step]:
+    """The steps from the first knob with several values to the last.
+
+    Args:
+        levels: Values of each knob, ascending.
+        rules: Rules that every configuration meets.
+        kept: Knobs whose values the states tell apart to the end.
+    """
+    fixed = {name: values[0] for name, values in levels.items() if len(values) == 1}
+    searched = [name for name in KNOBS if len(levels.get(name, ())) > 1]
+    columns: dict[str, IntArray] = {}
+    n, known, todo = 1, set(fixed), list(rules)
+    for name in searched:
+        values = np.asarray(levels[name], dtype=np.int64)
+        before = np.repeat(np.arange(n), len(values))
+        columns = {key: column[before] for key, column in columns.items()}
+        columns[name] = np.tile(values, n)
+        known.add(name)
+        holds = np.ones(len(before), dtype=bool)
+        for rule in [rule for rule in todo if known.issuperset(rule.knobs)]:
+            todo.remove(rule)
+            holds &= rule.holds(Configurations({**fixed, **columns}, n=len(before)))
+        columns = {key: column[holds] for key, column in columns.items()}
+        before, own = before[holds], columns[name]
+        seen = {*kept}.union(*(rule.knobs for rule in todo))
+        columns = {key: column for key, column in columns.items() if key in seen}
+        first, after = _states(columns, levels, len(before))
+        columns = {key: column[first] for key, column in columns.items()}
+        n = len(first)
+        yield Step(name, before, own, after, columns, n)
+
+
+def _states(
+    columns: Mapping[str, IntArray], levels: Mapping[str, Sequence[int]], n: int
+) -> tuple[IntArray, IntArray]:
+    """The first row of each distinct one, and the number of each row's distinct one."""
+    codes, size = np.zeros(n, dtype=np.int64), 1
+    for name, column in columns.items():
+        values = np.asarray(levels[name])
+        if size > _LARGEST // len(values):
+            codes = np.unique(codes, return_inverse=True)[1]
+            size = n
+        codes = codes * len(values) + np.searchsorted(values, column)
+        size *= len(values)
+    _, first, after = np.unique(codes, return_index=True, return_inverse=True)
+    return first, after
+
+
+def count_type(levels: Mapping[str, Sequence[int]]) -> type:
+    """What counts of configurations are held in."""
+    return np.int64 if prod(map(len, levels.values())) < _LARGEST else object
+
+
+class LazyLattice:
+    """All valid configurations, in lexicographic order, numbered from 0; none of them is held.
+
+    Args:
+        levels: Values of each knob, ascending.
+        rules: Rules that every configuration meets.
+
+    Attributes:
+        n: How many configurations there are.
+    """
+
+    def __init__(self, levels: Mapping[str, Sequence[int]], rules: Sequence[Rule]) -> None:
+        self._fixed = {name: values[0] for name, values in levels.items() if len(values) == 1}
+        of_fixed = [rule for rule in rules if self._fixed.keys() >= {*rule.knobs}]
+        constants = Configurations(self._fixed, n=1)
+        is_possible = all(np.all(rule.holds(constants)) for rule in of_fixed)
+        self._steps = [*walk(levels, rules)]
+        ways: Any = np.full(1, int(is_possible), dtype=count_type(levels))
+        self._ways: list[Any] = []
+        self._starts: list[IntArray] = []
+        for i in reversed(range(len(self._steps))):
+            step = self._steps[i]
+            n_before = self._steps[i - 1].n_after if i else 1
+            edges = ways[step.after] if len(step.after) else ways[:0]
+            total = np.concatenate([np.zeros(1, dtype=ways.dtype), np.cumsum(edges)])
+            starts = np.searchsorted(step.before, np.arange(n_before + 1))
+            ways = total[starts[1:]] - total[starts[:-1]]
+            self._ways.insert(0, total)
+            self._starts.insert(0, starts)
+        self.n = int(ways[0])
+
+    def at(self, numbers: npt.ArrayLike) -> Configurations:
+        """The configurations of numbers (m,), each from 0 to n - 1.
+
+        Raises:
+            IndexError: If a number is outside.
+        """
+        rest: Any = np.asarray(numbers, dtype=self._ways[0].dtype if self._ways else np.int64)
+        if len(rest) and not (min(rest) >= 0 and max(rest) < self.n):
+            raise IndexError(f"expected numbers from 0 to {self.n - 1}")
+        state = np.zeros(len(rest), dtype=np.int64)
+        columns = {}
+        for step, total, starts in zip(self._steps, self._ways, self._starts, strict=True):
+            target = total[starts[state]] + rest
+            edge = np.searchsorted(total, target, side="right") - 1
+            rest = target - total[edge]
+            columns[step.knob] = step.values[edge]
+            state = step.after[edge]
+        return Configurations({**self._fixed, **columns}, n=len(rest))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Configurations:
+        """Distinct configurations, each as likely as any other, in order; all where n is not less.
+
+        Args:
+            n: How many.
+            rng: Source of random numbers.
+        """
+        if n >= self.n:
+            return self.at(np.arange(self.n))
+        drawn: set[int] = set()
+        while len(drawn) < n:
+            missing = n - len(drawn)
+            if self.n < _LARGEST:
+                drawn.update(rng.integers(self.n, size=missing).tolist())
+            else:
+                drawn.update(int.from_bytes(rng.bytes(32)) % self.n for _ in range(missing))
+        return self.at(sorted(drawn))
