@@ -147,7 +147,9 @@ def test_an_export_alone_is_of_the_instance_that_one_names(swept, tmp_path):
 
 
 def test_a_csv_file_of_trials(tmp_path):
-    (tmp_path / "t.csv").write_text("dp,tp,bucket,status,throughput\n4,1,2,ok,2.5\n2,2,2,oom,\n")
+    (tmp_path / "t.csv").write_text(
+        f"instance,dp,tp,bucket,status,throughput\n{SMALL},4,1,2,ok,2.5\n{SMALL},2,2,2,oom,\n"
+    )
     own = read_own_trials(str(tmp_path / "t.csv"), load_instance(str(SMALL)))
     assert [str(o.status) for o in own.outcomes] == ["ok", "oom"]
     with pytest.raises(TableError, match="cannot read"):

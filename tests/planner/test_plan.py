@@ -3,10 +3,19 @@ from dataclasses import replace
 import pytest
 
 from parabolt.costmodel.predictor import CostModel
-from parabolt.errors import InstanceError, OptionError, TableError, UnknownNameError
+from parabolt.costmodel.calibration.evidence import Evidence
+from parabolt.errors import (
+    InstanceError,
+    ObservationError,
+    OptionError,
+    TableError,
+    UnknownNameError,
+)
+from parabolt.instances.catalogue import instance_text, load_instance
 from parabolt.instances.model_shape import ModelShape
 from parabolt.instances.models import load_model
 from parabolt.instances.specs import Workload
+from parabolt.outcome import Outcome, Outcomes
 from parabolt.planner.plan import make_plan
 from parabolt.planner.request import parse_cluster, plan_instance, plan_rules
 from parabolt.planner.trials_file import read_trials
@@ -14,6 +23,9 @@ from parabolt.space.configuration import Configuration
 from parabolt.space.rules import check
 
 WORK = Workload(8192, 512, micro_batch_size=1, recomputation="layer")
+#: What trials were measured on, in words.
+COLUMNS = "model,cluster,sequence_length,batch_size"
+CELLS = "qwen3-32b,16x4 h100-96gb,8192,512"
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +84,9 @@ def test_trials_move_the_plan(instance, plan, tmp_path):
     c = plan.entries[0].configuration
     knobs = f"{c.dp},{c.tp},{c.pp},{c.cp},{c.sp},{c.bucket},{c.zero},{c.chunks}"
     path.write_text(
-        "dp,tp,pp,cp,sp,bucket,zero,chunks,status,step_time_s,peak_memory_gib\n"
-        f"{knobs},ok,{1.25 / plan.entries[0].throughput},60\n"
-        "64,1,1,1,1,256,2,1,oom,,\n",
+        f"{COLUMNS},dp,tp,pp,cp,sp,bucket,zero,chunks,status,step_time_s,peak_memory_gib\n"
+        f"{CELLS},{knobs},ok,{1.25 / plan.entries[0].throughput},60\n"
+        f"{CELLS},64,1,1,1,1,256,2,1,oom,,\n",
         encoding="utf-8",
     )
     trials = read_trials(path, instance)
@@ -95,13 +107,56 @@ def test_trials_move_the_plan(instance, plan, tmp_path):
         ("dp,bucket,status,throughput\n64,256,ok,x\n", "expected a number, got 'x'"),
         ("dp,bucket,status,throughput\nx,256,ok,1\n", "dp: expected a positive whole .*, got 'x'"),
         ("dp,bucket,status,throughput\n2,256,ok,1\n", "expected the 64 GPUs of the cluster"),
+        ("dp,dp,bucket,status,throughput\n", "expected each column once, got dp twice"),
+        ("dp,bucket,status,throughput\n64,256,ok,1,9\n", "line 2: expected 8 cells, .*got more"),
+        ("dp,bucket,status,throughput\n64,256,ok\n", "line 2: expected 8 cells, .*got fewer"),
     ],
 )
 def test_a_bad_trials_file_gives_one_clear_error(instance, tmp_path, text, message):
     path = tmp_path / "t.csv"
-    path.write_text(text, encoding="utf-8")
+    header, *rows = text.splitlines()
+    lines = [f"{COLUMNS},{header}", *(f"{CELLS},{row}" for row in rows)]
+    path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(TableError, match=message):
         read_trials(path, instance)
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells", "message"),
+    [
+        ("dp", "64", "expected what the trials were measured on, in the column instance or in"),
+        (f"{COLUMNS},dp", "qwen3-32b,16x4 h100-96gb,4096,512,64", r"sequence_length \(4096, not 8"),
+        (f"{COLUMNS},dp", "qwen3-32b,16x4 h100-96gb,8192,256,64", r"batch_size \(256, not 512\)"),
+        (f"{COLUMNS},dp", "qwen3-32b,8x8 h100-96gb,8192,512,64", r"cluster.n_hosts \(8, not 16\)"),
+        (f"{COLUMNS},dp", "qwen3-14b,16x4 h100-96gb,8192,512,64", r"model.n_layers \(40, not 64"),
+        (f"{COLUMNS},dp", "qwen3-32b,16x4 h100-96gb,8192,,64", "batch_size: expected what the tri"),
+        (f"{COLUMNS},micro_batch_size,dp", f"{CELLS},2,64", r"micro_batch_size \(2, not 1\)"),
+        (f"{COLUMNS},recomputation,dp", f"{CELLS},none,64", r"recomputation \(none, not layer\)"),
+        ("instance,dp", "pco32,64", r"model.n_layers \(40, not 64\)"),
+        ("instance,dp", "pco33,64", "unknown instance 'pco33'"),
+    ],
+)
+def test_trials_of_something_else_are_refused(instance, tmp_path, columns, cells, message):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{columns},bucket,status,throughput\n{cells},256,ok,1\n", encoding="utf-8")
+    with pytest.raises(TableError, match=message):
+        read_trials(path, instance)
+
+
+def test_a_file_names_its_instance_by_a_path_from_its_folder(tmp_path):
+    pco32 = load_instance("pco32")
+    (tmp_path / "own.toml").write_text(instance_text("pco32"), encoding="utf-8")
+    path = tmp_path / "t.csv"
+    path.write_text("instance,dp,bucket,status,throughput\nown.toml,32,256,ok,1\n")
+    assert read_trials(path, pco32).outcomes.throughput.tolist() == [1.0]
+
+
+def test_evidence_of_another_instance_is_refused(instance):
+    longer = plan_instance(instance.model, instance.cluster, replace(WORK, sequence_length=4096))
+    outcomes = Outcomes.of([Outcome.ok(0.05)])
+    evidence = Evidence(longer, [Configuration(dp=64, bucket=256, zero=2)], outcomes)
+    with pytest.raises(ObservationError, match=r"workload.sequence_length \(4096, not 8192\)"):
+        make_plan(instance, trials=evidence)
 
 
 def test_what_cannot_be(instance, tmp_path):

@@ -81,15 +81,38 @@ def test_a_risk_is_a_probability(risk):
         make_plan(instance, max_risk=risk)
 
 
+INSTANCE = """
+name = "by hand"
+[model]
+n_layers = 24
+n_heads = 12
+hidden_size = 1536
+ffn_size = 4096
+n_kv_heads = 3
+vocabulary = 32000
+[cluster]
+n_gpus = 16
+n_hosts = 8
+memory_gib = 80
+[workload]
+sequence_length = 96
+batch_size = 48
+micro_batch_size = 3
+[knobs]
+bucket = [64]
+"""
+
+
 def test_trials_of_a_file(tmp_path):
     instance = plan_instance(MODEL, Cluster(16, 8, 80), WORK)
+    (tmp_path / "i.toml").write_text(INSTANCE)
     path = tmp_path / "trials.csv"
     path.write_text(
-        "\ufeffdp,cp,zero,bucket,status,throughput,step_time_s,peak_memory_gib\n"
-        "16,,2,64,ok,,0.25,60\n"
-        "8,2,,256,ok,5,0.25,\n"
-        "16,,3,128,oom,,,\n"
-        "16,,3,512,crashed,,,\n",
+        "\ufeffinstance,dp,cp,zero,bucket,status,throughput,step_time_s,peak_memory_gib\n"
+        "i.toml,16,,2,64,ok,,0.25,60\n"
+        "i.toml,8,2,,256,ok,5,0.25,\n"
+        "i.toml,16,,3,128,oom,,,\n"
+        "i.toml,16,,3,512,crashed,,,\n",
         encoding="utf-8",
     )
     trials = read_trials(path, instance)
@@ -128,7 +151,10 @@ def test_of_configurations_that_differ_in_the_bucket_alone_the_best_counts():
 def test_a_file_of_version_0_1_and_one_without_times(tmp_path):
     instance = plan_instance(MODEL, Cluster(16, 8, 80), WORK)
     path = tmp_path / "trials.csv"
-    path.write_text("dp,zero,bucket,status,step_time_s,peak_memory_gb\n16,2,64,ok,1,40\n")
+    (tmp_path / "i.toml").write_text(INSTANCE)
+    path.write_text(
+        "instance,dp,zero,bucket,status,step_time_s,peak_memory_gb\ni.toml,16,2,64,ok,1,40\n"
+    )
     assert read_trials(path, instance).outcomes.peak_memory_gib.tolist() == [40.0]
     path.write_text("dp,zero,bucket,status,peak_memory_gib\n16,2,64,ok,40\n")
     with pytest.raises(TableError, match="throughput or step_time_s, got dp, zero, bucket"):

@@ -7,7 +7,6 @@ The one place that turns names into evidence: `study` and `tune` do it for the o
 from __future__ import annotations
 
 import csv
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from parabolt.errors import OptionError, TableError
 from parabolt.journal.file import JOURNAL, read_journal
 from parabolt.journal.history import TrialHistory
 from parabolt.outcome import Outcomes
+from parabolt.planner.context import differences
 from parabolt.planner.trials_file import read_trials
 from parabolt.tables.sources import load_table
 from parabolt.tables.table import Table
@@ -98,10 +98,10 @@ def read_own_trials(source: str, instance: Instance) -> Evidence:
     if path.suffix == ".csv" and _journal(path.parent) is None:
         return _of_table(Table.from_csv(path, instance))
     found = read_history(source)
-    if differences := _differences(found.instance, instance):
+    if differing := differences(found.instance, instance):
         raise TableError(
             f"{source}: expected trials of {instance.name}, got some of {found.instance.name}, "
-            f"which differs in {', '.join(differences)}; try them as history"
+            f"which differs in {', '.join(differing)}; try them as history"
         )
     configurations = configurations_of(found.instance, found.configurations)
     return Evidence(instance, configurations, found.outcomes)
@@ -132,15 +132,3 @@ def _is_export(path: Path) -> bool:
             return "ran_successfully" in next(csv.reader(file), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TableError(f"cannot read {path}: {error}") from error
-
-
-def _differences(a: Instance, b: Instance) -> list[str]:
-    """Keys of model, cluster and workload that both instances state, and that differ."""
-    found = []
-    for section in ("model", "cluster", "workload"):
-        one, other = getattr(a, section), getattr(b, section)
-        for field in fields(one):
-            values = getattr(one, field.name), getattr(other, field.name)
-            if None not in values and values[0] != values[1]:
-                found.append(f"{section}.{field.name} ({values[0]}, not {values[1]})")
-    return found

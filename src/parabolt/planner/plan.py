@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parabolt.costmodel.predictor import CostModel
-from parabolt.errors import InstanceError, OptionError
+from parabolt.errors import InstanceError, ObservationError, OptionError
 from parabolt.frameworks.registry import launches
 from parabolt.instances.micro_batches import n_micro_batches
+from parabolt.planner.context import differences
 from parabolt.planner.request import plan_rules
 from parabolt.space.lattice import enumerate_lattice
 from parabolt.space.lazy_lattice import LazyLattice
@@ -176,8 +177,14 @@ def make_plan(
         InstanceError: If no configuration meets the rules, or the cost model does not describe the
             model or the workload.
         InvalidConfigurationError: If the cost model does not describe a knob.
+        ObservationError: If the trials are of another model, cluster or workload.
     """
     _check_options(n_best, max_risk)
+    if trials is not None and (differing := differences(trials.instance, instance)):
+        raise ObservationError(
+            f"trials: expected those of {instance.name}, got some of {trials.instance.name}, which "
+            f"differs in {', '.join(differing)}"
+        )
     model = CostModel(instance, calibration)
     if trials is not None:
         model = CostModel(instance, model.calibration.fit(trials))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parabolt.costmodel.calibration.evidence import Evidence
 from parabolt.errors import ParaboltError, TableError
 from parabolt.outcome import Outcome, Outcomes, Source, Status
+from parabolt.planner.context import CONTEXT, check_stated, row_differences
 from parabolt.space.configuration import Configuration
 from parabolt.space.knobs import KNOBS
 
@@ -29,10 +31,13 @@ def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
     Columns: the knobs by name with raw sizes or words (`dp,tp,pp,bucket,zero`, ...; one left out is
     neutral), `status` (`ok` or `oom`, ...), `throughput` in iterations/s or `step_time_s`, and
     optionally `peak_memory_gib`, which version 0.1 called `peak_memory_gb`. Empty cells are
-    unknown.
+    unknown. What the trials were measured on is stated in the column `instance` (a built-in name,
+    or a TOML file; relative to the file), or in the columns `model` and `cluster` (in words),
+    `sequence_length` and `batch_size`, and as wanted `micro_batch_size` and `recomputation`.
 
     Raises:
-        TableError: If the file can't be read, or a line is no trial; with its line number.
+        TableError: If the file can't be read, doesn't say what its trials were measured on, or a
+            line is no trial of the instance; with its line number.
     """
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
@@ -44,8 +49,11 @@ def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TableError(f"cannot read {path}: {error}") from error
     configurations, outcomes = [], []
+    checked: set[tuple[str | None, ...]] = set()
     for line, row in enumerate(rows, start=2):
         try:
+            _check_cells(row)
+            _check_context(row, instance, Path(path).parent, checked)
             configuration = Configuration.from_dict(
                 {k: KNOBS[k].parse(row[k]) for k in KNOBS if row.get(k)}
             )
@@ -58,15 +66,47 @@ def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
 
 
 def _check_header(path: str | os.PathLike[str], names: Sequence[str]) -> None:
-    known = [*KNOBS, *_OUTPUTS]
+    known = [*KNOBS, *_OUTPUTS, *CONTEXT]
     if unknown := [name for name in names if name not in known]:
         raise TableError(f"{path}: expected columns among {', '.join(known)}, got {unknown}")
+    if double := [name for name, n in Counter(names).items() if n > 1]:
+        raise TableError(f"{path}: expected each column once, got {', '.join(double)} twice")
     missing = [name for name in ("bucket", "status") if name not in names]
     if missing or not {"throughput", "step_time_s"} & set(names):
         raise TableError(
             f"{path}: expected the columns bucket, status, and throughput or step_time_s, "
             f"got {', '.join(names)}"
         )
+    try:
+        check_stated(names)
+    except TableError as error:
+        raise TableError(f"{path}: {error}") from error
+
+
+def _check_cells(row: dict[str, str]) -> None:
+    """Raises unless a row has as many cells as the header: a reader fills up with None."""
+    n = len(row) - (None in row)
+    if None in row or None in row.values():
+        got = "more" if None in row else "fewer"
+        raise TableError(f"expected {n} cells, as the header has, got {got}")
+
+
+def _check_context(
+    row: dict[str, str],
+    instance: Instance,
+    folder: Path,
+    checked: set[tuple[str | None, ...]],
+) -> None:
+    """Raises unless a row is of the instance; `checked` holds what was found right before."""
+    stated = tuple(row.get(name) for name in CONTEXT)
+    if stated in checked:
+        return
+    if differing := row_differences(row, instance, folder):
+        raise TableError(
+            f"expected trials of {instance.name}, got another {', '.join(differing)}; try a table "
+            "or a journal as history"
+        )
+    checked.add(stated)
 
 
 def _outcome(row: dict[str, str], capacity_gib: float) -> Outcome:
