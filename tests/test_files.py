@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from parabolt.errors import LockedError, ParaboltError, StoreError
+from parabolt.documents import is_there, read_text
+from parabolt.errors import InstanceError, JournalError, LockedError, ParaboltError, StoreError
 from parabolt.files import unfinished, write_whole
+from parabolt.instances.catalogue import load_instance
+from parabolt.journal.file import JOURNAL, Journal
 from parabolt.lock import Lock
 
 
@@ -100,3 +103,41 @@ def test_a_lock_on_a_file_that_its_holder_deletes_meanwhile_is_none(tmp_path, mo
     monkeypatch.setattr(fcntl, "flock", late_flock)
     with pytest.raises(LockedError, match="was in use until just now; try again"):
         Lock(path, of=tmp_path)
+
+
+def test_what_is_no_file_is_told_and_never_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "folder.toml").mkdir()
+    for name in ("pipe.toml", "folder.toml", "absent.toml", f"{'x' * 300}.toml", "a\0.toml"):
+        with pytest.raises(InstanceError, match="cannot read instance file"):
+            load_instance(str(tmp_path / name))
+    with pytest.raises(InstanceError, match="expected a regular file"):
+        read_text("/dev/zero", "instance file", InstanceError)
+    (tmp_path / "long.toml").touch()
+    os.truncate(tmp_path / "long.toml", 1 << 27)
+    with pytest.raises(InstanceError, match="expected at most 67108864 bytes, got 134217728"):
+        load_instance(str(tmp_path / "long.toml"))
+    assert not is_there("x" * 300)
+    assert not is_there("a\0")
+
+
+def test_an_error_is_one_line_that_can_be_printed():
+    error = StoreError("a\nb\x1b[31m\ud800é ü")
+    assert str(error) == "a\\nb\\x1b[31m\\ud800é ü"
+
+
+def test_a_journal_that_is_gone_or_a_link_is_told(tmp_path):
+    path = tmp_path / JOURNAL
+    with Journal(path) as journal:
+        journal.append({"a": 1})
+        path.rename(tmp_path / "moved")
+        with pytest.raises(JournalError, match="was removed or replaced"):
+            journal.append({"a": 2})
+        path.write_text("{}\n")
+        with pytest.raises(JournalError, match="was removed or replaced"):
+            journal.check()
+    path.unlink()
+    path.symlink_to(tmp_path / "moved")
+    with pytest.raises(JournalError, match="cannot write"):
+        Journal(path)
+    assert (tmp_path / "moved").read_text() == '{"a": 1}\n'

@@ -1,23 +1,61 @@
-"""Documents of plain values, as TOML files hold them: read, and checked key by key.
+"""Documents of plain values, as TOML and JSON files hold them: read, and checked key by key.
 
 A message says which key is at fault, what was expected, and what was got. Each kind of document has
-an error class of its own, which its reader passes on.
+an error class of its own, which its reader passes on. Whatever stands in place of a file that a
+person names (a folder, a FIFO, a device, a name that cannot be) is told at once and never waited
+for.
 """
 
 from __future__ import annotations
 
+import errno
+import json
+import os
+import stat
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Collection
 
     from parabolt.errors import ParaboltError
 
 #: Longest value that is quoted.
 _SHOWN = 80
+#: Longest document in bytes: far more than any that somebody writes.
+_LONGEST = 1 << 26
+
+
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Whether there is anything at a path; a name that cannot be is nowhere."""
+    try:
+        Path(path).stat()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Raises `OSError` unless there is a regular file at a path."""
+    try:
+        mode = Path(path).stat().st_mode
+    except ValueError as error:  # a NUL, or half of a character
+        raise OSError(errno.EINVAL, f"expected the name of a file, got {error}") from error
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "expected a regular file", os.fspath(path))
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+        OSError: If it can't be read, or is no regular file.
+    """
+    check_regular(path)
+    return Path(path).read_bytes()
 
 
 def read_text(path: str | os.PathLike[str], what: str, error: type[ParaboltError]) -> str:
@@ -29,6 +67,11 @@ def read_text(path: str | os.PathLike[str], what: str, error: type[ParaboltError
         error: Raised if it can't be read.
     """
     try:
+        check_regular(path)
+        if (n_bytes := Path(path).stat().st_size) > _LONGEST:
+            raise error(
+                f"cannot read {what} {path}: expected at most {_LONGEST} bytes, got {n_bytes}"
+            )
         return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as fault:
         raise error(f"cannot read {what} {path}: {fault}") from fault
@@ -45,6 +88,28 @@ def parse_toml(text: str, error: type[ParaboltError]) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as fault:  # also a number of too many digits
         raise error(f"expected TOML, got {fault}") from fault
+
+
+def parse_json(text: str, error: type[ParaboltError]) -> Any:
+    """The document of a JSON text.
+
+    Args:
+        text: The text.
+        error: Raised if it is no JSON, states a key twice, or is nested or long beyond reason.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_stated_once)
+    except (ValueError, RecursionError) as fault:  # also a number of too many digits
+        raise error(f"expected JSON, got {fault}") from fault
+
+
+def _stated_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {shown(twice)} twice")
+    return found
 
 
 def check_keys(

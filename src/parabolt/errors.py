@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
 
 class ParaboltError(Exception):
-    """Base of all errors that parabolt raises on purpose."""
+    """Base of all errors that parabolt raises on purpose.
+
+    Its text is one line that can be printed, whatever it quotes: line ends, other control
+    characters and halves of characters are written as escapes.
+    """
+
+    def __str__(self) -> str:
+        return "".join(c if c.isprintable() else _escaped(c) for c in super().__str__())
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 class InvalidConfigurationError(ParaboltError, ValueError):

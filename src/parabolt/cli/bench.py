@@ -13,7 +13,7 @@ from parabolt.cli.output import Json, console, print_json
 from parabolt.cli.study import ExecutorOption, load_problems, run_with_progress, tell_failures
 from parabolt.errors import MissingDependencyError, OptionError
 from parabolt.experiments.results import read_results
-from parabolt.experiments.study import OptimizerChoice, Study
+from parabolt.experiments.study import OptimizerChoice, Study, seeds_of
 from parabolt.problems.suites import problems_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def bench(
         str,
         typer.Option("--optimizers", "--optimizer", help="Names or module:Class, comma-separated."),
     ] = "parabolt,random,tpe,logeic",
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, from 0.")] = 10,
+    seeds: Annotated[int, typer.Option(help="Number of seeds, from 0.")] = 10,
     out: Annotated[Path, typer.Option(help="Directory of the runs.")] = Path("runs/bench"),
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
     executor: ExecutorOption = None,
@@ -59,7 +59,7 @@ def bench(
     study = Study(
         problems=problems_of(problems),
         optimizers=tuple(OptimizerChoice(name, name) for name in names),
-        seeds=tuple(range(seeds)),
+        seeds=seeds_of(seeds),
         executor=executor or ("local" if jobs == -1 else f"local:{jobs}"),
     )
     loaded = load_problems(study)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from parabolt.cli.output import Json, console, print_json
+from parabolt.documents import is_there
 from parabolt.errors import ParaboltError
 from parabolt.experiments.manifest import load_manifest
 from parabolt.experiments.packed import published_files
@@ -60,7 +61,7 @@ def report(
 
     Of a directory of `tune` or `sweep`, write what was found and what it rests on.
     """
-    if (folder / JOURNAL).exists():
+    if is_there(folder / JOURNAL):
         _report_on_trials(folder, out or folder, json=json)
         return
     from parabolt.analysis.findings import find  # scipy.stats is slow

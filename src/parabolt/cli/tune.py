@@ -13,6 +13,7 @@ from parabolt.cli.trial_dry_run import run_dry
 from parabolt.cli.trial_options import Config, DryRunFlag, RetryCrashed  # noqa: TC001 - typer reads them
 from parabolt.cli.trial_result import print_result, result_as_json
 from parabolt.cli.trial_view import watching
+from parabolt.documents import is_there
 from parabolt.trials.spec.file import load_spec
 from parabolt.trials.tune import tune as run_tuning
 
@@ -64,7 +65,7 @@ def _with_history(spec: Spec, names: list[str]) -> Spec:
     """A spec whose optimizer also learns from the named tables and journals."""
     if not names:
         return spec
-    found = [str(Path(name).resolve()) if Path(name).exists() else name for name in names]
+    found = [str(Path(name).resolve()) if is_there(name) else name for name in names]
     options = spec.optimizer.options
     options = {**options, "history": [*options.get("history", []), *found]}
     return replace(spec, optimizer=replace(spec.optimizer, options=options))

@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from parabolt.documents import read_bytes
 from parabolt.errors import ParaboltError, StudyError
 from parabolt.experiments.environment import environment
 from parabolt.experiments.protocol import Protocol
@@ -92,7 +93,7 @@ def load_manifest(folder: Path) -> Manifest | None:
     """
     path = folder / FILE_NAME
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_bytes(path))
         version = int(found["format"])
         if version > FORMAT:
             raise StudyError(

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parabolt.documents import read_bytes
 from parabolt.errors import StudyError, TableError
 from parabolt.experiments.manifest import load_manifest
 from parabolt.experiments.store import (
@@ -73,7 +74,7 @@ def read_packed(path: Path) -> tuple[list[Run], list[FailedRun]]:
         TableError: If it is none, or is of a later format.
     """
     try:
-        data = pq.read_table(pa.BufferReader(path.read_bytes()), use_threads=False)
+        data = pq.read_table(pa.BufferReader(read_bytes(path)), use_threads=False)
         told = json.loads(data.schema.metadata[_FAILED_KEY])
         return list(_unpacked(data)), [failure_from_json(about) for about in told]
     except TableError as error:

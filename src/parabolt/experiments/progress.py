@@ -6,10 +6,11 @@ import json
 import time
 from collections import defaultdict
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from parabolt.documents import read_bytes
 from parabolt.files import write_whole
 
 if TYPE_CHECKING:
@@ -115,9 +116,12 @@ class ProgressMeter:
 
 
 def read_progress(folder: Path) -> dict[str, Any]:
-    """What `progress.json` said last; empty where there is none, or it can't be read."""
+    """What `progress.json` said last; empty where there is none, or it isn't what is written."""
     try:
-        found = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(read_bytes(folder / "progress.json"))
+    except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    leaders = found.get("leaders") if isinstance(found, dict) else None
+    if not isinstance(leaders, dict) or not all(isinstance(x, str) for x in leaders.values()):
+        return {}
+    return cast("dict[str, Any]", found)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parabolt.documents import read_bytes
 from parabolt.errors import ParaboltError, TableError
 from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.run import Run
@@ -41,7 +42,7 @@ def read_published(path: Path, problem: Problem) -> list[Run]:
             table.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_bytes(path))
         if document["problem"] != problem.name:
             raise TableError(
                 f"{path}: expected runs on {problem.name}, got {document['problem']!r}"

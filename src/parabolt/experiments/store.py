@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parabolt.documents import read_bytes
 from parabolt.errors import TableError
 from parabolt.experiments.run import Run
 from parabolt.experiments.run_key import RunKey
@@ -132,7 +133,7 @@ class RunStore:
             TableError: If the file isn't a run, is not what was written, or is of a later format.
         """
         try:
-            content = path.read_bytes()
+            content = read_bytes(path)
         except OSError as error:
             raise TableError(f"cannot read {path}: {error.strerror}") from error
         named = _HASHES.search(path.name)
@@ -178,7 +179,7 @@ class RunStore:
             try:
                 if not named:  # of version 0.1, or renamed
                     found[self.load(path).key.digest[:16]] = path
-                elif named[2] == _content_hash(path.read_bytes()):
+                elif named[2] == _content_hash(read_bytes(path)):
                     found[named[1]] = path
             except (TableError, OSError):
                 continue  # damaged, or gone in the meantime
@@ -202,7 +203,8 @@ class RunStore:
     def clean(self, *, is_everything: bool = False) -> int:
         """Removes unfinished files and told failures, or everything; returns how many files."""
         patterns = [f"runs/*{UNFINISHED}", "failed/*"] + (["runs/*"] if is_everything else [])
-        paths = {path for pattern in patterns for path in self.folder.glob(pattern)}
+        found = (path for pattern in patterns for path in self.folder.glob(pattern))
+        paths = {path for path in found if path.is_symlink() or not path.is_dir()}
         for path in paths:
             path.unlink()
         return len(paths)
@@ -231,7 +233,7 @@ def _content_hash(content: bytes) -> str:
 
 def _read_failure(path: Path) -> FailedRun:
     try:
-        return failure_from_json(json.loads(path.read_text(encoding="utf-8")))
+        return failure_from_json(json.loads(read_bytes(path)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise TableError(f"{path} is no record of a failed run: {error!r}") from error
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from parabolt.documents import shown
 from parabolt.errors import InstanceError
 from parabolt.instances.figures import read_figure
 from parabolt.instances.hardware import load_gpu
 from parabolt.instances.specs import Cluster
 
-_CLUSTER = re.compile(r"(\d+)\s*x\s*(\d+)((?:\s+\S+)+)")
+_CLUSTER = re.compile(r"(\d{1,18})\s*x\s*(\d{1,18})((?:\s+\S+)+)", re.ASCII)
 #: Fields that the words before the figures state.
 _STATED_BEFORE = ("n_gpus", "n_hosts", "gpu")
 #: Figures that a GPU of one's own must have.
@@ -35,7 +36,7 @@ def parse_cluster(text: str) -> Cluster:
     match = _CLUSTER.fullmatch(text.strip())
     if match is None:
         raise InstanceError(
-            f'cluster: expected HOSTSxGPUS and a GPU, got {text!r}; try "16x4 h100-96gb"'
+            f'cluster: expected HOSTSxGPUS and a GPU, got {shown(text)}; try "16x4 h100-96gb"'
         )
     n_hosts, gpus_per_host = int(match[1]), int(match[2])
     if not n_hosts or not gpus_per_host:

@@ -7,10 +7,10 @@ family is tested by its parameter count against the published one.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from parabolt.documents import parse_json
 from parabolt.errors import InstanceError
 from parabolt.instances.model_shape import Experts, LatentAttention, ModelShape, StateSpace
 
@@ -238,9 +238,9 @@ def parse_config(text: str, *, origin: str) -> ModelShape:
             does not have, or a size is missing.
     """
     try:
-        document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InstanceError(f"{origin}: expected JSON, got {error}") from error
+        document = parse_json(text, InstanceError)
+    except InstanceError as error:
+        raise InstanceError(f"{origin}: {error}") from error
     if isinstance(document, dict) and document.get("text_config") is not None:
         document = document["text_config"]
     if not isinstance(document, dict):

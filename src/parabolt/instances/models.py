@@ -6,9 +6,9 @@ import tomllib
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
+from parabolt.documents import read_text
 from parabolt.errors import InstanceError, UnknownNameError
 from parabolt.instances.config_json import parse_config
 from parabolt.instances.figures import read_figure
@@ -50,10 +50,7 @@ def load_model(name: str) -> ModelShape:
 
 def _named(name: str) -> ModelShape:
     if name.endswith(".json"):
-        try:
-            return parse_config(Path(name).read_text(encoding="utf-8"), origin=name)
-        except (OSError, UnicodeDecodeError) as error:
-            raise InstanceError(f"cannot read model file {name}: {error}") from error
+        return parse_config(read_text(name, "model file", InstanceError), origin=name)
     if name not in _catalogue():
         raise UnknownNameError.of("model", name, _catalogue())
     figures = {key: value for key, value in _catalogue()[name].items() if key != "source"}

@@ -10,7 +10,13 @@ from parabolt.errors import InstanceError, UnknownNameError
 from parabolt.instances.dialects import BOLT, load_dialect
 from parabolt.instances.hardware import precision_units
 from parabolt.instances.micro_batches import whole_micro_batches
-from parabolt.instances.validation import is_number, require_bools, require_positive_ints, stated
+from parabolt.instances.validation import (
+    LARGEST_INT,
+    require_bools,
+    require_positive_ints,
+    require_positive_numbers,
+    stated,
+)
 from parabolt.space import rules
 from parabolt.space.encoding import Encoding
 from parabolt.space.knobs import KNOBS
@@ -66,10 +72,7 @@ class Cluster:
     def __post_init__(self) -> None:
         require_positive_ints(self, "n_gpus", "n_hosts", *stated(self, "link_domain_gpus"))
         optional = [f.name for f in fields(self) if f.name.endswith(("_s", "_us", "tflops"))]
-        for name in ["memory_gib", *stated(self, *optional)]:
-            number = getattr(self, name)
-            if not is_number(number) or not 0 < number < float("inf"):
-                raise InstanceError(f"{name}: expected a positive number, got {number!r}")
+        require_positive_numbers(self, "memory_gib", *stated(self, *optional))
         if self.gpu is not None and not isinstance(self.gpu, str):
             raise InstanceError(f"gpu: expected a name, got {self.gpu!r}")
         if self.n_gpus % self.n_hosts:
@@ -124,8 +127,7 @@ class PeakMemColumn:
     def __post_init__(self) -> None:
         if not isinstance(self.unit, str) or not self.unit:
             raise InstanceError(f"unit: expected a text, got {self.unit!r}")
-        if not is_number(self.capacity) or not 0 < self.capacity < float("inf"):
-            raise InstanceError(f"capacity: expected a positive number, got {self.capacity!r}")
+        require_positive_numbers(self, "capacity")
 
 
 @dataclass(frozen=True)
@@ -184,8 +186,9 @@ class Workload:
     def __post_init__(self) -> None:
         required = ("sequence_length", "batch_size", "vocabulary_multiple")
         bytes_ = ("optimizer_state_bytes", "gradient_bytes", "weight_bytes")
-        optional = ("tokens_per_iteration", "micro_batch_size", "document_tokens", "adapter_rank")
+        optional = ("micro_batch_size", "document_tokens", "adapter_rank")
         require_positive_ints(self, *required, *bytes_, *stated(self, *optional))
+        require_positive_ints(self, *stated(self, "tokens_per_iteration"), most=LARGEST_INT**2)
         require_bools(
             self,
             "is_sequence_parallel",
@@ -254,6 +257,7 @@ class Instance:
             load_dialect(self.dialect)
         except UnknownNameError as error:
             raise InstanceError(f"{self.name}: {error}") from error
+        require_positive_ints(self, *stated(self, "max_virtual_stages"))
         given = dict(self.levels)
         if len(given) < len(self.levels) or not given.keys() <= KNOBS.keys():
             names = [name for name, _ in self.levels]

@@ -6,6 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Self
 
+from parabolt.documents import is_there, read_bytes
 from parabolt.errors import JournalError, LockedError
 from parabolt.lock import Lock
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 
+#: A link is not followed.
+_OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
 #: Name of the journal in a session's folder.
 JOURNAL = "journal.jsonl"
 
@@ -49,18 +52,21 @@ class Journal:
         self.notice = self._lock.notice
         try:
             self.records, size = _read(path)
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            os.truncate(path, size)
-        except BaseException:
+            self._file = os.open(path, _OPEN, 0o644)
+            os.ftruncate(self._file, size)
+        except BaseException as error:
             self._lock.release()
+            if isinstance(error, OSError):
+                raise JournalError(f"cannot write {path}: {error.strerror}") from error
             raise
 
     def append(self, record: Record) -> None:
         """Writes a record and waits until it is on disk.
 
         Raises:
-            JournalError: If it can't be written, for instance to a full disk.
+            JournalError: If it can't be written, for instance to a full disk, or the file is gone.
         """
+        self.check()
         line = (json.dumps(record, allow_nan=False) + "\n").encode()
         size = os.fstat(self._file).st_size
         try:
@@ -68,9 +74,25 @@ class Journal:
                 line = line[os.write(self._file, line) :]
             os.fsync(self._file)
         except OSError as error:
-            os.truncate(self._path, size)  # a half line must not meet the next one
+            os.ftruncate(self._file, size)  # a half line must not meet the next one
             raise JournalError(f"cannot write {self._path}: {error.strerror}") from error
         self.records.append(record)
+
+    def check(self) -> None:
+        """Looks whether what was written is still to be found.
+
+        Raises:
+            JournalError: If the file was removed or replaced.
+        """
+        try:
+            is_same = os.path.samestat(os.fstat(self._file), self._path.lstat())
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise JournalError(
+                f"{self._path} was removed or replaced while it was being written; what it held "
+                "can't be found again: try another directory"
+            )
 
     def close(self) -> None:
         """Lets others write."""
@@ -90,7 +112,7 @@ def read_journal(path: Path) -> list[Record]:
     Raises:
         JournalError: If there is no journal, or a line isn't a record.
     """
-    if not path.exists():
+    if not is_there(path):
         raise JournalError(f"expected a journal at {path}, got none")
     return _read(path)[0]
 
@@ -98,7 +120,7 @@ def read_journal(path: Path) -> list[Record]:
 def _read(path: Path) -> tuple[list[Record], int]:
     """The records, and the size in bytes of the lines that are whole."""
     try:
-        text = path.read_bytes()
+        text = read_bytes(path)
     except FileNotFoundError:
         return [], 0
     except OSError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import TableError
@@ -13,6 +12,7 @@ from parabolt.instances.models import load_model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from pathlib import Path
 
     from parabolt.instances.specs import Instance
 
@@ -60,13 +60,10 @@ def row_differences(row: Mapping[str, str | None], instance: Instance, folder: P
         return differences(own, instance)
     if missing := [name for name in _WORDS if name not in stated]:
         raise TableError(f"{missing[0]}: expected what the trial was measured on, got none")
-    model = stated["model"]
+    name, *figures = stated["model"].split()
+    model = " ".join([str(folder / name) if name.endswith(".json") else name, *figures])
     found = [
-        *_section_differences(
-            "model",
-            load_model(str(folder / model) if model.endswith(".json") else model),
-            instance.model,
-        ),
+        *_section_differences("model", load_model(model), instance.model),
         *_section_differences("cluster", parse_cluster(stated["cluster"]), instance.cluster),
     ]
     for name in (*_WORDS[2:], *_OPTIONAL):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from parabolt.costmodel.calibration.evidence import Evidence
 from parabolt.costmodel.layout import configurations_of
+from parabolt.documents import check_regular, is_there
 from parabolt.errors import OptionError, TableError
 from parabolt.journal.file import JOURNAL, read_journal
 from parabolt.journal.history import TrialHistory
@@ -70,8 +71,8 @@ def read_history(source: str, *, folder: Path | None = None) -> Evidence:
     path = (folder or Path()) / source
     if (journal := _journal(path)) is not None:
         return _of_journal(journal)
-    if path.suffix != ".csv" or not path.exists():
-        return _of_table(load_table(str(path) if path.exists() else source))
+    if path.suffix != ".csv" or not is_there(path):
+        return _of_table(load_table(str(path) if is_there(path) else source))
     if (beside := _journal(path.parent)) is not None:
         history = TrialHistory.of(read_journal(beside))
         return _of_table(Table.from_csv(path, history.about.load_instance()))
@@ -111,7 +112,7 @@ def _journal(path: Path) -> Path | None:
     """The journal that a path names, as a file or by its directory; None if it names none."""
     if path.is_dir():
         path /= JOURNAL
-    return path if path.suffix == ".jsonl" and path.exists() else None
+    return path if path.suffix == ".jsonl" and is_there(path) else None
 
 
 def _of_journal(path: Path) -> Evidence:
@@ -128,6 +129,7 @@ def _of_table(table: Table) -> Evidence:
 def _is_export(path: Path) -> bool:
     """Whether a CSV file has the columns of a table."""
     try:
+        check_regular(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
             return "ran_successfully" in next(csv.reader(file), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parabolt.costmodel.calibration.evidence import Evidence
+from parabolt.documents import check_regular
 from parabolt.errors import ParaboltError, TableError
 from parabolt.outcome import Outcome, Outcomes, Source, Status
 from parabolt.planner.context import CONTEXT, check_stated, row_differences
@@ -40,6 +41,7 @@ def read_trials(path: str | os.PathLike[str], instance: Instance) -> Evidence:
             line is no trial of the instance; with its line number.
     """
     try:
+        check_regular(path)
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             former = {"peak_memory_gb": "peak_memory_gib"}

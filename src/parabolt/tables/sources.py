@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parabolt.documents import is_there, read_text
 from parabolt.errors import InstanceError, OptionError, TableError, UnknownNameError
 from parabolt.instances.catalogue import instance_names, load_instance, parse_instance
 from parabolt.tables.checks.findings import TableFindings
@@ -156,7 +157,7 @@ def locate(
 def is_name(table: str | os.PathLike[str]) -> bool:
     """Whether that is a name, rather than an address or a path."""
     name = os.fspath(table)
-    is_file = Path(name).suffix.lower() in (".csv", ".parquet") or Path(name).exists()
+    is_file = Path(name).suffix.lower() in (".csv", ".parquet") or is_there(name)
     return name in {*PUBLISHED, *EMBEDDED} or not (
         name.startswith(PREFIX) or is_file or os.sep in name
     )
@@ -180,10 +181,7 @@ def _in_folder(
         raise TableError(f"{folder}: expected one Parquet file, got {names}")
     card, path = None, folder / CARD_FILE
     if path.exists():
-        try:
-            card = parse_card(path.read_text(encoding="utf-8"), origin=str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            raise TableError(f"cannot read {path}: {error}") from error
+        card = parse_card(read_text(path, "card", TableError), origin=str(path))
     return _with_instance(files[0], folder, instance, card=card, version=version)
 
 
@@ -198,10 +196,7 @@ def _with_instance(
     raw = open_table(path)
     beside, origin = folder / INSTANCE_FILE, "as given"
     if instance is None and beside.exists():
-        try:
-            text = beside.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InstanceError(f"cannot read instance file {beside}: {error}") from error
+        text = read_text(beside, "instance file", InstanceError)
         instance, origin = parse_instance(text, origin=str(beside)), INSTANCE_FILE
     elif instance is None:
         instance, origin = _by_context(raw), "built-in, by the context columns"

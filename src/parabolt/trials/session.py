@@ -114,8 +114,12 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._journal.close()
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        try:
+            if kind is None:
+                self._journal.check()
+        finally:
+            self._journal.close()
 
     def say(self, message: str, *, ended: Trial | None = None) -> None:
         """Tells the observer that something happened, such as that a trial ended."""

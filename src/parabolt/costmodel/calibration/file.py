@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from parabolt.costmodel.calibration.belief import CoefficientBelief
 from parabolt.costmodel.calibration.calibration import Calibration
 from parabolt.costmodel.calibration.failure import FailureBelief
+from parabolt.documents import parse_toml, read_text
 from parabolt.errors import TableError
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def load_calibration(path: str | os.PathLike[str]) -> Calibration:
         TableError: If the file can't be read, is of another format, or has unknown coefficients.
     """
     try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise TableError(f"cannot read calibration {path}: {error}") from error
+        document = parse_toml(read_text(path, "calibration", TableError), TableError)
+    except TableError as error:
+        raise TableError(f"{path}: {error}") from error
     if document.get("format") != _FORMAT:
         raise TableError(f"{path}: expected format {_FORMAT}, got {document.get('format')!r}")
     try:

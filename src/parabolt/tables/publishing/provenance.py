@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from parabolt.documents import read_bytes
 from parabolt.errors import TableError
 from parabolt.files import write_whole
 
@@ -51,7 +52,7 @@ class Provenance:
         if not path.exists():
             return cls()
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = json.loads(read_bytes(path))
         except (OSError, ValueError, RecursionError) as error:
             raise TableError(f"cannot read {path}: {error}") from error
         known = [field.name for field in fields(cls)]

@@ -11,6 +11,7 @@ import codecs
 import re
 from typing import TYPE_CHECKING
 
+from parabolt.documents import check_regular
 from parabolt.errors import TableError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def csv_blocks(path: Path, n_bytes: int) -> Iterator[bytes]:
         TableError: If it isn't UTF-8, which Arrow doesn't check in rows of a wrong width, or a row
             is far longer than a block.
     """
+    check_regular(path)
     with path.open("rb") as file:
         rest = file.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
         header = b""

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from parabolt.documents import check_regular
 from parabolt.errors import TableError
 from parabolt.tables.checks.findings import FindingGroup
 from parabolt.tables.reading.csv_blocks import csv_blocks
@@ -162,6 +163,7 @@ def _parsed(block: bytes, names: list[str], note: Callable[[pa.csv.InvalidRow], 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     try:
+        check_regular(path)
         yield
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise TableError(f"cannot read {path}: {error}") from error

@@ -154,13 +154,8 @@ _SETTING = re.compile(
     r"|micro.?batch|global.?batch|batch.?size|train_batch|grad\w*.accum|num(?:ber)?.?(?:of.?)?layers"
     r"|n_layers|layers per|attention.?heads|\bheads?\b|query.?groups|hidden.?size|ffn|vocab"
     r"|seq(?:uence)?.?len|virtual|interleav|stages?\b|zero|shard|degree|\bmesh\b"
-<<<<<<< HEAD
     r"|\bfp(?:4|8|16)\b|\bbf16\b|precision|n(?:um)?_?gpus|number of gpus|recomput|checkpointing"
     r"|schedule|overlap|bucket|\bexperts?\b"
-=======
-    r"|n(?:um)?_?gpus|number of gpus|recomput|checkpointing|schedule|overlap|bucket|\bexperts?\b"
-    r"|\bfp(?:4|8|16)\b|\bbf16\b|precision"
->>>>>>> 13180be (Trials files say what they were measured on, and a plan refuses evidence of another instance)
 )
 
 #: The line of an exception without its traceback, or of a program that died.
