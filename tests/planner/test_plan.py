@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from parabolt.costmodel.predictor import CostModel
 from parabolt.costmodel.calibration.evidence import Evidence
+from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import (
     InstanceError,
     ObservationError,
