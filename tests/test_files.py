@@ -1,5 +1,6 @@
 """One writer: whole files under names of their own, links not followed, one builder at a time."""
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from parabolt.documents import is_there, read_text
 from parabolt.errors import InstanceError, JournalError, LockedError, ParaboltError, StoreError
-from parabolt.files import unfinished, write_whole
+from parabolt.files import unfinished, write_all_whole, write_whole
 from parabolt.instances.catalogue import load_instance
 from parabolt.journal.file import JOURNAL, Journal
 from parabolt.lock import Lock
@@ -37,6 +38,25 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path):
     write_whole(path, b"new")
     assert path.read_bytes() == b"new"
     assert names(path.parent) == ["x"]
+
+
+def test_files_that_belong_together_change_together(tmp_path, monkeypatch):
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_all_whole({one: b"old", other: b"old"})
+
+    def full(path, content):
+        if len(content) > 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write_bytes(path, content)
+
+    write_bytes = Path.write_bytes
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(StoreError, match=r"^no space left for .*other; what was finished before"):
+        write_all_whole({one: b"new", other: b"newer"})
+    assert (one.read_bytes(), other.read_bytes()) == (b"old", b"old")
+    write_all_whole({one: b"new", other: b"too"})
+    assert (one.read_bytes(), other.read_bytes()) == (b"new", b"too")
+    assert names(tmp_path) == ["one", "other"]
 
 
 def test_two_writers_of_one_path_have_files_of_their_own(tmp_path):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from parabolt.errors import ParaboltError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 #: Ending of a file that is being written; one that is left over was never finished.
@@ -28,6 +28,17 @@ def write_whole(path: Path, content: bytes) -> None:
     """
     with unfinished(path) as file:
         file.write_bytes(content)
+
+
+def write_all_whole(contents: Mapping[Path, bytes]) -> None:
+    """Writes files that belong together: all are on the disk before the first takes its place.
+
+    Raises:
+        StoreError: If one can't be written; then all stay as they were.
+    """
+    with ExitStack() as stack:
+        for path, content in contents.items():
+            stack.enter_context(unfinished(path)).write_bytes(content)
 
 
 @contextmanager

@@ -17,8 +17,9 @@ import parabolt
 from parabolt.analysis.findings import find
 from parabolt.analysis.page import script_json
 from parabolt.analysis.report import FORMATS, file_part, write_report
+from parabolt.errors import LockedError
 from parabolt.experiments.results import collect, read_results
-from parabolt.experiments.runner import run_study
+from parabolt.experiments.runner import lock_store, run_study
 from parabolt.experiments.store import FailedRun
 from parabolt.experiments.study import OptimizerChoice, Study
 
@@ -238,6 +239,19 @@ def test_without_plotly_it_says_what_to_install(findings, tmp_path, monkeypatch)
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(parabolt.MissingDependencyError, match=r"pip install 'parabolt\[report\]'"):
         write_report(findings, tmp_path)
+
+
+def test_the_report_before_stays_until_the_next_one_is_whole(findings, tmp_path, monkeypatch):
+    write_report(findings, tmp_path, formats=["md"])
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert before.keys() == {"report.md"}  # no lock and nothing unfinished is left
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    (tmp_path / "report.md").write_text("of last week")
+    with pytest.raises(parabolt.MissingDependencyError):
+        write_report(findings, tmp_path, formats=["md", "html"])
+    with lock_store(tmp_path), pytest.raises(LockedError, match=r"is in use by process \d+ on"):
+        write_report(findings, tmp_path, formats=["md"])
+    assert (tmp_path / "report.md").read_text() == "of last week"
 
 
 def test_problems_that_are_not_at_hand_have_no_landscape_and_say_so(made_runs, tmp_path):

@@ -10,6 +10,8 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from botorch.utils.multi_objective.hypervolume import Hypervolume
+from botorch.utils.multi_objective.pareto import is_non_dominated
 
 import parabolt
 from parabolt.instances.catalogue import load_instance
@@ -360,6 +362,38 @@ def test_any_problem_and_not_the_wrong_one():
         """Subclasses keep what they inherit."""
 
     assert Mine().num_hosts == 8
+
+
+@pytest.mark.parametrize("negate", [False, True])
+def test_throughput_against_memory(negate):
+    problem = parabolt.load_problem("pco64")
+    both = ours.PCOWithMemory(problem, negate=negate)
+    sign, capacity = (-1.0 if negate else 1.0), problem.instance.cluster.memory_gib
+    assert both.ref_point.tolist() == [0.0, -sign * capacity]
+    values = both(both.candidates())
+    assert values.shape == (780, 2)
+    outcomes = problem.evaluate_many(problem.space.encoded)
+    fits = outcomes.is_feasible
+    np.testing.assert_array_equal(sign * values[fits, 0], outcomes.throughput[fits])
+    np.testing.assert_array_equal(-sign * values[fits, 1], outcomes.peak_memory_gib[fits])
+    np.testing.assert_allclose(-sign * values[~fits, 1], 1.2 * capacity)
+    assert (both.is_feasible(both.candidates()).numpy() == fits).all()
+    # Two independent implementations of BoTorch's: the front and its hypervolume.
+    front = sign * values[fits][is_non_dominated(sign * values[fits])]
+    found = Hypervolume(torch.tensor([0.0, -capacity], dtype=torch.double)).compute(front)
+    assert both.max_hv == pytest.approx(found, rel=1e-12)
+    ours_front = {tuple(row) for row in (sign * both.gen_pareto_front(1000)).tolist()}
+    assert ours_front == {tuple(row) for row in front.tolist()}
+    assert both.gen_pareto_front(2).shape == (2, 2)
+
+
+def test_noise_on_each_objective():
+    problem = parabolt.load_problem("pco32")
+    clear = ours.PCOWithMemory(problem)
+    noisy = ours.PCOWithMemory(problem, [0.001, 0.0], seed=3)
+    difference = noisy(noisy.candidates()) - clear(clear.candidates())
+    assert (difference[:, 1] == 0).all()
+    assert difference[:, 0].std().item() == pytest.approx(0.001, rel=0.2)
 
 
 def test_works_offline():

@@ -10,7 +10,9 @@ from parabolt.analysis.figures import draw_figures
 from parabolt.analysis.page import write_page
 from parabolt.analysis.sheets import make_sheets
 from parabolt.errors import OptionError
-from parabolt.files import write_whole
+from parabolt.experiments.manifest import FILE_NAME
+from parabolt.experiments.runner import lock_store
+from parabolt.files import write_all_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +31,7 @@ def write_report(findings: Findings, folder: Path, *, formats: Sequence[str] = (
     """Writes the report in one or more formats.
 
     `report.FORMAT` is the page, the short tables, the leaderboard or the curves; further tables
-    and figures are `report-NAME.FORMAT`.
+    and figures are `report-NAME.FORMAT`. What stood there before stays until all is on the disk.
 
     Args:
         findings: What there is to say of results, see `find`.
@@ -42,13 +44,18 @@ def write_report(findings: Findings, folder: Path, *, formats: Sequence[str] = (
     Raises:
         OptionError: For an unknown format.
         MissingDependencyError: If a library that a format needs is not installed.
+        LockedError: If a study, or another report, is writing there.
         StoreError: If the directory can't be written.
     """
     if unknown := sorted(set(formats) - set(FORMATS)):
         raise OptionError(f"format: expected one of {', '.join(FORMATS)}, got {unknown[0]}")
-    for form in formats:
-        for name, content in _files(findings, form):
-            write_whole(folder / f"{name}.{form}", content)
+    contents = {
+        folder / f"{name}.{form}": content
+        for form in formats
+        for name, content in _files(findings, form)
+    }
+    with lock_store(folder, is_lasting=(folder / FILE_NAME).exists()):
+        write_all_whole(contents)
     return folder / f"report.{formats[0]}"
 
 

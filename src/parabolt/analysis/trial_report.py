@@ -8,7 +8,7 @@ import shlex
 from string import Template
 from typing import TYPE_CHECKING
 
-from parabolt.errors import OptionError
+from parabolt.files import write_whole
 from parabolt.journal.file import JOURNAL, read_journal
 from parabolt.journal.history import TrialHistory
 
@@ -63,7 +63,7 @@ def write_trial_report(folder: Path, out: Path) -> Path:
 
     Raises:
         JournalError: If the journal can't be read.
-        OptionError: If the page can't be written.
+        StoreError: If the page can't be written; then the one before stays.
     """
     history = TrialHistory.of(read_journal(folder / JOURNAL))
     about = history.about
@@ -75,11 +75,7 @@ def write_trial_report(folder: Path, out: Path) -> Path:
         rows="\n".join(_rows(history)),
     )
     path = out / "trials.html"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise OptionError(f"cannot write the report to {out}: {error}") from error
+    write_whole(path, page.encode())
     return path
 
 

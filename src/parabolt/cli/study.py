@@ -133,6 +133,7 @@ def submit(
 ) -> None:
     """Bundle a study of which every run has ended into one file, and say what to publish."""
     path = out or folder.resolve().parent / f"{folder.resolve().name}.zip"
+    _manifest_of(folder)
     with lock_store(folder):
         bundle = make_bundle(folder, path)
     if json:

@@ -70,8 +70,12 @@ def run_study(
         return _run(study, problems, wanted, folder, executor, observe or (lambda _: None))
 
 
-def lock_store(folder: Path) -> Lock:
-    """The lock of a directory of runs, for whoever writes there.
+def lock_store(folder: Path, *, is_lasting: bool = True) -> Lock:
+    """The lock of a directory, for whoever writes runs or reports there.
+
+    Args:
+        folder: The directory; it is made if it is not there.
+        is_lasting: Whether the lock's file stays there, free.
 
     Raises:
         LockedError: If another process holds it.
@@ -79,7 +83,7 @@ def lock_store(folder: Path) -> Lock:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return Lock(folder / "lock.json", of=folder)
+        return Lock(folder / "lock.json", of=folder, is_lasting=is_lasting)
     except LockedError:
         raise
     except OSError as error:

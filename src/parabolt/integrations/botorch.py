@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from parabolt.analysis.tradeoff import hypervolume, pareto_rows
 from parabolt.errors import InvalidConfigurationError, MissingDependencyError, OptionError
 from parabolt.instances.catalogue import load_instance
 from parabolt.optimizers.told_margin import told_margin
@@ -34,7 +35,7 @@ from parabolt.tables.publishing.hub import PUBLISHED
 
 try:
     import torch
-    from botorch.test_functions.base import ConstrainedBaseTestProblem
+    from botorch.test_functions.base import ConstrainedBaseTestProblem, MultiObjectiveTestProblem
 except ImportError as error:
     raise MissingDependencyError.of("botorch", "botorch") from error
 
@@ -306,6 +307,52 @@ def _facts(instance: Any) -> dict[str, Any]:
         "batch_size": instance.workload.batch_size,
         "mem_capacity_gb": float(instance.cluster.memory_gib),
     }
+
+
+class PCOWithMemory(PCO, MultiObjectiveTestProblem):
+    """Two objectives: most throughput and least peak memory, both to be maximised.
+
+    Answers are `batch_shape x 2`: throughput in iterations/s, and the negated peak memory in GiB;
+    where the run died, the throughput is imputed as in `PCO`, and the memory is 1.2 times the
+    capacity. `ref_point` is (0 iterations/s, -capacity), and `max_hv` the hypervolume of the
+    candidates' front, in iterations/s x GiB. `noise_std` may be a list of two.
+
+    Args:
+        problem: The problem to wrap, noiseless and with nothing imputed.
+        noise_std: Standard deviation of the noise on each objective, or on both; None for none.
+        negate: Whether `forward` gives both negated, to be minimised.
+        dtype: Dtype of bounds and buffers.
+        seed: Seed of the noise.
+    """
+
+    num_objectives = 2
+
+    def __init__(
+        self,
+        problem: Problem,
+        noise_std: float | list[float] | None = None,
+        *,
+        negate: bool = False,
+        dtype: Any = torch.double,
+        seed: int = 0,
+    ) -> None:
+        capacity = float(problem.instance.cluster.memory_gib)
+        self.__dict__["_ref_point"] = [0.0, -capacity]  # BoTorch reads it while it is set up
+        super().__init__(noise_std, negate, dtype, seed=seed, problem=problem)
+        peaks = self._outcomes.peak_memory_gib
+        self._memory = np.where(np.isfinite(peaks), peaks, capacity * (1.0 - self._slack))
+        self._max_hv = hypervolume(self._outcomes, capacity)
+
+    def evaluate_true(self, X: Any) -> Any:
+        """Noiseless objectives `batch_shape x 2`; never negated."""
+        return torch.cat([super().evaluate_true(X), -self._look_up(self._memory, X)], dim=-1)
+
+    def gen_pareto_front(self, n: int) -> Any:
+        """The first `n` points of the candidates' front, (at most n, 2), by ascending memory."""
+        rows = pareto_rows(self._outcomes)[:n]
+        front = np.stack([self._outcomes.throughput[rows], -self._memory[rows]], axis=1)
+        sign = -1.0 if self.negate else 1.0
+        return sign * torch.tensor(front, dtype=self.bounds.dtype, device=self.bounds.device)
 
 
 class PCO16(PCO):
