@@ -8,7 +8,6 @@ exact: Python's own whole numbers where int64 could overflow.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,9 +98,12 @@ def _states(
     return first, after
 
 
-def count_type(levels: Mapping[str, Sequence[int]]) -> type:
-    """What counts of configurations are held in."""
-    return np.int64 if prod(map(len, levels.values())) < _LARGEST else object
+def constants_hold(levels: Mapping[str, Sequence[int]], rules: Sequence[Rule]) -> bool:
+    """Whether the knobs of one value meet the rules that look at no other knob."""
+    fixed = {name: values[0] for name, values in levels.items() if len(values) == 1}
+    constants = Configurations(fixed, n=1)
+    of_fixed = [rule for rule in rules if fixed.keys() >= {*rule.knobs}]
+    return all(bool(np.all(rule.holds(constants))) for rule in of_fixed)
 
 
 class LazyLattice:
@@ -117,23 +119,35 @@ class LazyLattice:
 
     def __init__(self, levels: Mapping[str, Sequence[int]], rules: Sequence[Rule]) -> None:
         self._fixed = {name: values[0] for name, values in levels.items() if len(values) == 1}
-        of_fixed = [rule for rule in rules if self._fixed.keys() >= {*rule.knobs}]
-        constants = Configurations(self._fixed, n=1)
-        is_possible = all(np.all(rule.holds(constants)) for rule in of_fixed)
+        is_possible = constants_hold(levels, rules)
         self._steps = [*walk(levels, rules)]
-        ways: Any = np.full(1, int(is_possible), dtype=count_type(levels))
-        self._ways: list[Any] = []
-        self._starts: list[IntArray] = []
-        for i in reversed(range(len(self._steps))):
-            step = self._steps[i]
-            n_before = self._steps[i - 1].n_after if i else 1
+        n_before = [1, *(step.n_after for step in self._steps)]
+        #: Where in its step the edges of each state begin.
+        self._starts = [
+            np.searchsorted(step.before, np.arange(n + 1))
+            for step, n in zip(self._steps, n_before, strict=False)
+        ]
+        one = np.full(1, float(is_possible))
+        if self._count(one) < _LARGEST // 2:
+            self.n = int(self._count(one.astype(np.int64)))
+        else:
+            self.n = self._count(one.astype(np.int64).astype(object))
+
+    def _count(self, ways: Any) -> Any:
+        """How many configurations there are, and for each step the sums over the edges before one.
+
+        Args:
+            ways: Array (1,) of 1 after the last knob, or 0; its type is that of the counts, none of
+                which is more than the result.
+        """
+        sums: list[Any] = []
+        for step, starts in zip(reversed(self._steps), reversed(self._starts), strict=True):
             edges = ways[step.after] if len(step.after) else ways[:0]
             total = np.concatenate([np.zeros(1, dtype=ways.dtype), np.cumsum(edges)])
-            starts = np.searchsorted(step.before, np.arange(n_before + 1))
             ways = total[starts[1:]] - total[starts[:-1]]
-            self._ways.insert(0, total)
-            self._starts.insert(0, starts)
-        self.n = int(ways[0])
+            sums.insert(0, total)
+        self._ways = sums
+        return ways[0]
 
     def at(self, numbers: npt.ArrayLike) -> Configurations:
         """The configurations of numbers (m,), each from 0 to n - 1.
@@ -163,11 +177,13 @@ class LazyLattice:
         """
         if n >= self.n:
             return self.at(np.arange(self.n))
-        drawn: set[int] = set()
+        drawn: Any = np.zeros(0, dtype=np.int64 if self.n < _LARGEST else object)
         while len(drawn) < n:
-            missing = n - len(drawn)
+            more: Any
             if self.n < _LARGEST:
-                drawn.update(rng.integers(self.n, size=missing).tolist())
+                more = rng.integers(self.n, size=n - len(drawn))
             else:
-                drawn.update(int.from_bytes(rng.bytes(32)) % self.n for _ in range(missing))
-        return self.at(sorted(drawn))
+                numbers = [int.from_bytes(rng.bytes(32)) % self.n for _ in range(n - len(drawn))]
+                more = np.array(numbers, dtype=object)
+            drawn = np.unique(np.concatenate([drawn, more]))
+        return self.at(drawn)

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parabolt.space.configurations import Configurations
-from parabolt.space.lazy_lattice import count_type, walk
+from parabolt.space.lazy_lattice import constants_hold, walk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from parabolt.space.lazy_lattice import Step
     from parabolt.space.rules import Rule
 
+#: Whole numbers below it are exact in float64.
+_EXACT = 2.0**53
 #: Combinations of values whose reason is put in words, most configurations first.
 _MOST = 200
 
@@ -77,6 +80,15 @@ def _removal(rule: Rule, values: Configurations, broken: Any, counts: Any) -> Re
     return Removal(rule.name, int(counts[broken].sum()), tuple(reasons.most_common()))
 
 
+def _reached(steps: Sequence[Step], counts: Any) -> Any:
+    """How many combinations of values lead to each state after the last step."""
+    for step in steps:
+        reached = np.zeros(step.n_after, dtype=counts.dtype)
+        np.add.at(reached, step.after, counts[step.before])
+        counts = reached
+    return counts
+
+
 def _tally(
     levels: Mapping[str, Sequence[int]], rules: Sequence[Rule], of: Rule
 ) -> tuple[Configurations, Any]:
@@ -84,12 +96,14 @@ def _tally(
     used = {*of.knobs}.union(*(rule.knobs for rule in rules))
     own = {k: values if k in used else values[:1] for k, values in levels.items()}
     others = prod(len(values) for k, values in levels.items() if k not in used)
-    counts: Any = np.full(1, others, dtype=count_type(levels))
-    columns: Mapping[str, Any] = {}
-    for step in walk(own, rules, of.knobs):
-        reached = np.zeros(step.n_after, dtype=counts.dtype)
-        np.add.at(reached, step.after, counts[step.before])
-        counts, columns = reached, step.columns
+    others *= constants_hold(levels, rules)
+    steps = [*walk(own, rules, of.knobs)]
+    counts = _reached(steps, np.full(1, float(others)))
+    if counts.sum() >= _EXACT:
+        counts = _reached(steps, np.full(1, others, dtype=object))
+    else:
+        counts = counts.astype(np.int64)
+    columns = steps[-1].columns if steps else {}
     kept = {k: column for k, column in columns.items() if k in of.knobs}
     constants = {k: values[0] for k, values in own.items() if k not in kept}
     return Configurations({**constants, **kept}, n=len(counts)), counts
