@@ -3,7 +3,6 @@
 Usage: python examples/demo_tune.py [FOLDER]. Needs the extra `torch`.
 """
 
-import json
 import os
 import shutil
 import signal
@@ -13,8 +12,9 @@ import time
 from pathlib import Path
 
 SPEC = Path(__file__).with_name("tune-pco4-cpu.toml")
-#: The search is killed by SIGKILL while the trial after this many is running.
-KILLED_AFTER = 4
+#: The search is killed by SIGKILL while a trial after this many is running, and after so many of
+#: its steps: a trial that runs out of memory does so before, and ends by itself.
+KILLED_AFTER, KILLED_AFTER_STEPS = 4, 3
 
 
 def main(folder: Path) -> int:
@@ -25,8 +25,8 @@ def main(folder: Path) -> int:
     command = [str(part) for part in (programs / "parabolt", "tune", SPEC, "--out", folder)]
     print(f"$ parabolt tune {SPEC.name} --out {folder}", flush=True)
     first = subprocess.Popen(command)
-    while first.poll() is None and not is_under_way(folder / "journal.jsonl", KILLED_AFTER):
-        time.sleep(0.2)
+    while first.poll() is None and not is_training(folder):
+        time.sleep(0.05)
     first.send_signal(signal.SIGKILL)
     first.wait()
     print(
@@ -36,12 +36,13 @@ def main(folder: Path) -> int:
     return subprocess.run(command, check=False).returncode
 
 
-def is_under_way(journal: Path, trial: int) -> bool:
-    """Whether an attempt at a trial is running."""
-    if not journal.exists():
+def is_training(folder: Path) -> bool:
+    """Whether the trial that is to be killed runs, and has more to do."""
+    reports = sorted(folder.glob("trials/*/attempt-*/report.jsonl"))
+    if not reports or int(reports[-1].parents[1].name) < KILLED_AFTER:
         return False
-    records = [json.loads(line) for line in journal.read_text().splitlines()[1:] if line[-1] == "}"]
-    return any(r["kind"] == "launched" and r["trial"] == trial for r in records)
+    steps = [line for line in reports[-1].read_text().splitlines() if '"seconds"' in line]
+    return len(steps) >= KILLED_AFTER_STEPS
 
 
 if __name__ == "__main__":

@@ -274,7 +274,8 @@ def test_the_live_view(tmp_path):
 
 def test_the_spec_of_the_documentation_is_one(tmp_path):
     text = (ROOT / "docs/tune.md").read_text(encoding="utf-8")
-    example = text.split("```toml\n")[1].split("```")[0].replace("mine.toml", "pco32")
+    section = text[text.index("## The spec") :]
+    example = section.split("```toml\n")[1].split("```")[0].replace("mine.toml", "pco32")
     spec = parse_spec(example, origin="docs", folder=tmp_path)
     assert spec.launcher.gpus == (0, 1, 2, 3)
     uncommented = "\n".join(
@@ -301,6 +302,6 @@ def test_the_demonstration(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "took over the lock of process" in done.stdout
-    assert "ended what trial 4 had left running" in done.stdout
+    assert re.search(r"ended what trial \d+ had left running", done.stdout)
     assert "launch command: python -m parabolt.trainer" in done.stdout
     assert "evidence: 12 trials" in done.stdout

@@ -23,7 +23,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["option
 #: Pages that take more than ten seconds.
 SLOW = {"how-to/ax.md", "how-to/botorch.md", "how-to/carps.md", "how-to/guests.md",
         "how-to/nevergrad.md", "how-to/optuna.md", "how-to/own-optimizer.md", "how-to/ray-tune.md",
-        "how-to/smac.md", "tutorials/researcher.md"}  # fmt: skip
+        "how-to/smac.md", "tune.md", "tutorials/researcher.md"}  # fmt: skip
 
 #: Pages that need a file that no reader of the page makes, or an environment of their own: what
 #: they are tested by instead, and how one sees it there.

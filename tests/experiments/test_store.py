@@ -16,7 +16,7 @@ from parabolt.errors import OptionError, StoreError, TableError
 from parabolt.experiments.manifest import load_manifest
 from parabolt.experiments.protocol import Protocol
 from parabolt.experiments.run import RunKey, execute
-from parabolt.experiments.store import COLUMNS, RunStore
+from parabolt.experiments.store import COLUMNS, RunStore, run_from_arrow, run_to_arrow
 
 SHORT = Protocol(n_evaluations=5)
 
@@ -75,6 +75,16 @@ def test_a_store_of_version_0_1_is_read():
     assert [(c.name, c.label) for c in manifest.study.optimizers] == [
         ("random", "random"), ("flaky:Flaky", "flaky"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("problem", "gib"), [("pco4-cpu", 0.1e9 / 2**30), ("pco32", 0.1)])
+def test_memory_of_version_0_1_is_in_the_unit_of_the_table(problem, gib):
+    """The table of pco4-cpu states 1e9 bytes, those of the cards a GiB by the name of GB."""
+    run = short_run()
+    data = run_to_arrow(replace(run, key=replace(run.key, problem=problem)))
+    at = data.column_names.index("peak_memory_gib")
+    data = data.set_column(at, "peak_memory_gb", [[0.1] * len(data)])
+    assert run_from_arrow(data).outcomes.peak_memory_gib.tolist() == pytest.approx([gib] * 15)
 
 
 def test_any_parquet_reader_reads_a_run(tmp_path):

@@ -53,3 +53,12 @@ def test_names_must_be_right():
         parabolt.InvalidConfigurationError, match="expected a positive whole number"
     ):
         box.place_sizes({**box.sizes_of(0), "dp": 0})
+
+
+@pytest.mark.parametrize("size", [2.5, float("nan"), float("inf"), True, None, [2]])
+def test_a_size_is_a_whole_number(size):
+    box = CandidateBox(PCO64.space)
+    with pytest.raises(parabolt.InvalidConfigurationError, match="dp: expected a whole number"):
+        box.place_sizes({**box.sizes_of(0), "dp": size})
+    sizes = box.sizes_of(0)
+    assert box.place_sizes({k: np.float32(v) for k, v in sizes.items()}).row == 0

@@ -64,6 +64,7 @@ def test_a_whole_spec(tmp_path):
             "{tp}",
             "bucket, chunks, dp, grad_accum, pp, sp, zero of pco16",
         ),
+        ("{memory_gib}", "{memory_gb}", r"got memory_gb of version 0.1, in 1e9 bytes; try"),
         ("{memory_gib}", "{tpp}", r"expected a field among .*, got \{tpp\}"),
         ("{memory_gib}", "{tp", "expected '}'"),
         ("{memory_gib}", "{tp:>3}", "expected a plain field"),

@@ -35,7 +35,8 @@ def print_result(screen: Console, spec: Spec, history: TrialHistory, folder: Pat
         screen.print(f"      {_measured(best, spec)}")
         last = best.trials[-1]
         numbers = ", ".join(str(trial.number) for trial in best.trials)
-        screen.print(f"      from trial {numbers}, whose files are in {last.folder}")
+        plural = "s" * (len(best.trials) > 1)
+        screen.print(f"      from trial{plural} {numbers}, whose files are in {last.folder}")
         line = make_launcher(spec).shell_line(_launch(spec, best, folder))
         screen.print(f"launch command: {line}", soft_wrap=True)
         screen.print(

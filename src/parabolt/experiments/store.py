@@ -27,6 +27,7 @@ from parabolt.errors import TableError
 from parabolt.experiments.run import Run
 from parabolt.experiments.run_key import RunKey
 from parabolt.files import UNFINISHED, write_whole
+from parabolt.instances.catalogue import instance_names, load_instance
 from parabolt.outcome import Outcomes
 from parabolt.space.configurations import Configurations
 
@@ -288,6 +289,11 @@ def run_to_arrow(run: Run) -> pa.Table:
     return pa.table(columns).replace_schema_metadata({METADATA_KEY: json.dumps(about)})
 
 
+def _gib_of_version_0_1(key: RunKey) -> float:
+    """GiB of one unit of peak memory in a run of version 0.1: that of the problem's table."""
+    return load_instance(key.problem).gib_per_peak_mem if key.problem in instance_names() else 1.0
+
+
 def run_from_arrow(data: pa.Table) -> Run:
     """The inverse of `run_to_arrow`; what version 0.1 did not write is NaN.
 
@@ -305,11 +311,12 @@ def run_from_arrow(data: pa.Table) -> Run:
         name: column.to_numpy().copy()
         for name, column in zip(data.column_names, data.columns, strict=True)
     }
-    if "peak_memory_gb" in columns:  # version 0.1, in the unit of the problem's table
-        columns["peak_memory_gib"] = columns["peak_memory_gb"]
+    key = RunKey.from_json(about["key"])
+    if "peak_memory_gb" in columns:
+        columns["peak_memory_gib"] = columns["peak_memory_gb"] * _gib_of_version_0_1(key)
     unknown = np.full(data.num_rows, np.nan)
     return Run(
-        key=RunKey.from_json(about["key"]),
+        key=key,
         optimum=float(about["optimum"]),
         n_initial=int(about["n_initial"]),
         configurations=Configurations.from_plain(columns, data.num_rows),

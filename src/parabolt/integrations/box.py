@@ -9,6 +9,7 @@ library keeps notes about a trial.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,9 +71,7 @@ class CandidateBox:
         _expect_names(sizes, self.sizes)
         points = []
         for name, axis in self._axes.items():
-            given = sizes[name]
-            value = axis.knob.check(given if isinstance(given, str) else int(given))
-            points.append(axis.scale.encode(value))
+            points.append(axis.scale.encode(axis.knob.check(_size(name, sizes[name]))))
         return np.concatenate(points)
 
     def sizes_of(self, row: int) -> dict[str, int | str]:
@@ -114,6 +113,15 @@ class CandidateBox:
         """
         _expect_names(levels, self.levels)
         return self.place(np.array([levels[name] for name in self.levels], dtype=np.float64))
+
+
+def _size(name: str, given: Any) -> int | str:
+    """A word, or the whole number that a library gives in a type of its own, such as 2.0."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, bool) or not isinstance(given, Real) or not float(given).is_integer():
+        raise InvalidConfigurationError(f"{name}: expected a whole number, got {given!r}")
+    return int(given)
 
 
 def _expect_names(given: Mapping[str, Any], known: Mapping[str, Any]) -> None:

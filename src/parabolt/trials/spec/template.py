@@ -66,6 +66,12 @@ class Template:
         known = {*KNOBS, *TRIAL_FIELDS, *INSTANCE_FIELDS}
         for argument in self.arguments:
             for field in _fields(argument):
+                if field == "memory_gb":
+                    raise SpecError(
+                        f"{argument!r}: expected memory_gib, in GiB (2^30 bytes), got memory_gb of "
+                        "version 0.1, in 1e9 bytes; try {memory_gib}, and let the program take GiB "
+                        "(1 GiB = 1.0737 GB)"
+                    )
                 if field not in known and argument != FLAGS:
                     raise SpecError(
                         f"{argument!r}: expected a field among {', '.join(sorted(known))}, "
