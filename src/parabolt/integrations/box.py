@@ -9,7 +9,6 @@ library keeps notes about a trial.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,7 +118,11 @@ def _size(name: str, given: Any) -> int | str:
     """A word, or the whole number that a library gives in a type of its own, such as 2.0."""
     if isinstance(given, str):
         return given
-    if isinstance(given, bool) or not isinstance(given, Real) or not float(given).is_integer():
+    try:
+        is_whole = not isinstance(given, bool) and float(given).is_integer()
+    except (TypeError, ValueError, OverflowError):
+        is_whole = False
+    if not is_whole:
         raise InvalidConfigurationError(f"{name}: expected a whole number, got {given!r}")
     return int(given)
 
