@@ -313,6 +313,7 @@ def page(browser, written):
     page.close()
 
 
+@pytest.mark.slow
 def test_charts_are_drawn_without_complaint_or_request(page):
     for name in ("curves-0", "ranks", "outcomes-1", "profile", "tradeoff-0", "volume-1", "heat-0",
                  "knobs-1"):  # fmt: skip
@@ -324,6 +325,7 @@ def test_charts_are_drawn_without_complaint_or_request(page):
     assert page.requests[0].startswith("file://")
 
 
+@pytest.mark.slow
 def test_the_legend_hides_a_method_everywhere(page):
     def shown(name):
         return page.evaluate(
@@ -345,6 +347,7 @@ def test_the_legend_hides_a_method_everywhere(page):
     assert {name: shown(name) for name in before} == before
 
 
+@pytest.mark.slow
 def test_curves_over_hours(page, findings):
     page.select_option("select.axis", "hours")
     shown = page.evaluate(
@@ -359,6 +362,7 @@ def test_curves_over_hours(page, findings):
     page.select_option("select.axis", "evaluations")
 
 
+@pytest.mark.slow
 def test_a_search_is_numbered_in_its_order(page, findings):
     found = findings.boards[1]
     run = next(run for run in found.runs["tpe"] if run.key.seed == 1)
@@ -388,6 +392,7 @@ def test_a_search_is_numbered_in_its_order(page, findings):
     assert page.complaints == []
 
 
+@pytest.mark.slow
 def test_colour_may_be_memory(page):
     page.select_option('select.kind[data-board="0"]', "memory")
     assert page.evaluate(
@@ -397,6 +402,7 @@ def test_colour_may_be_memory(page):
     page.select_option('select.kind[data-board="0"]', "throughput")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1400])
 def test_nothing_sticks_out_of_a_narrow_or_a_wide_page(browser, written, width):
     page = opened(browser, written / "report.html", viewport={"width": width, "height": 900})
@@ -417,6 +423,7 @@ def test_nothing_sticks_out_of_a_narrow_or_a_wide_page(browser, written, width):
     page.close()
 
 
+@pytest.mark.slow
 def test_the_theme_is_the_browsers(browser, written):
     seen = {}
     for scheme in ("light", "dark"):
@@ -433,6 +440,7 @@ def test_the_theme_is_the_browsers(browser, written):
     }
 
 
+@pytest.mark.slow
 def test_in_print_it_is_light_whole_and_complete(browser, written):
     page = opened(browser, written / "report.html", color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
@@ -454,6 +462,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_names_are_shown_as_they_are(browser, made_runs, tmp_path):
     findings = find(collect(made_runs({name: [1, 2] for name in HOSTILE}, problem="<i>p</i>")))
     page = opened(browser, write_report(findings, tmp_path), viewport={"width": 390, "height": 900})

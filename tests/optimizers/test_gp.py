@@ -109,6 +109,7 @@ def test_gradient_is_the_difference_quotient(seed):
         assert gradient[i] == pytest.approx(quotient, rel=1e-5, abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_fit_is_at_least_as_good_as_botorchs(seed):
     from botorch.fit import fit_gpytorch_mll

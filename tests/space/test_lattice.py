@@ -55,7 +55,10 @@ def test_lattice_is_sorted_and_distinct(name):
     assert candidates == sorted(set(candidates))
 
 
-@pytest.mark.parametrize("name", ["pco16", "pco32", "pco64"])
+@pytest.mark.parametrize(
+    "name",
+    ["pco32", *(pytest.param(name, marks=pytest.mark.slow) for name in ("pco16", "pco64"))],
+)
 def test_lattice_is_what_checking_every_combination_one_by_one_gives(name):
     instance = load_instance(name)
     levels = dict(instance.levels)
