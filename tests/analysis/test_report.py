@@ -15,6 +15,7 @@ import scipy.stats
 
 import parabolt
 from parabolt.analysis.findings import find
+from parabolt.analysis.headline import headline
 from parabolt.analysis.page import script_json
 from parabolt.analysis.report import FORMATS, file_part, write_report
 from parabolt.errors import LockedError
@@ -225,6 +226,23 @@ def test_with_too_few_seeds_it_says_so(made_runs, tmp_path):
     assert "can be below 0.234, whatever the runs" in text
     against = write_report(find(collect(made_runs(many)), against="m3"), tmp_path)
     assert "whatever the runs" not in against.read_text(encoding="utf-8")
+
+
+def test_the_headline_groups_the_verdicts(made_runs):
+    regrets = {
+        "a": [5] * 8,
+        "far & wide": [9] * 8,
+        "near": [5, 5, 5, 5, 4, 6, 6, 6],
+        "even": [4, 6] * 4,
+        "best": [1] * 8,
+    }
+    *_, sentence = headline(find(collect(made_runs(regrets)), against="a"))
+    # 8 seeds, all one way: p = 2 / 2^8; Holm over 4.
+    assert sentence == (
+        "<b>a</b> on pco32: better than <b>far &amp; wide</b> (Holm p 0.0312); better, not "
+        "significantly, than <b>near</b> (Holm p 1); as often better as worse than <b>even</b> "
+        "(Holm p 1); worse than <b>best</b> (Holm p 0.0312)."
+    )
 
 
 def test_unknown_formats_and_places(findings, tmp_path):

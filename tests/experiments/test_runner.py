@@ -150,6 +150,10 @@ def test_two_tables_of_one_instance_and_labels_alike_are_kept_apart(run, tmp_pat
         (study_of(noise_std=-1), OptionError, "noise_std: expected a number >= 0, got -1"),
         (study_of(repeats="never"), OptionError, "repeats: expected one of avoid, allow"),
         (
+            Study(("pco4-cpu",), (OptimizerChoice("random", "a\ud83d"),), (0,)),
+            StudyError, r"expected labels of whole characters, got 'a\\ud83d'",
+        ),
+        (
             Study(("pco4-cpu", "pco4-cpu"), study_of().optimizers, (0,)),
             StudyError, "problems: expected distinct problems",
         ),

@@ -91,6 +91,8 @@ def test_any_parquet_reader_reads_a_run(tmp_path):
     data = pq.read_table(RunStore(tmp_path).save(short_run()))
     published = ("dp", "tp", "pp", "cp", "sp", "bucket", "zero", "chunks", "grad_accum")
     assert set(data.column_names) == {*COLUMNS, *published}
+    for name, value in (("problem", "pco32"), ("optimizer", "random"), ("seed", 0)):
+        assert data.column(name).to_pylist() == [value] * 15
     assert data.column("evaluation").to_pylist() == list(range(15))
     assert data.column("is_initial").to_pylist() == [True] * 10 + [False] * 5
     assert json.loads(data.schema.metadata[b"parabolt.run"])["key"]["optimizer"] == "random"

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from parabolt.analysis.curves import AXES
+from parabolt.analysis.headline import headline, leaders
 from parabolt.analysis.landscape import (
     OUT_OF_MEMORY,
     UNKNOWN_FAILURE,
@@ -15,7 +16,7 @@ from parabolt.analysis.landscape import (
     heights,
     improvements,
 )
-from parabolt.analysis.leaderboard import COLUMNS, found_text, score_cells
+from parabolt.analysis.leaderboard import COLUMNS, score_cells
 from parabolt.analysis.method_style import method_style
 from parabolt.analysis.sheets import comparison_sheet
 from parabolt.analysis.words import count
@@ -26,21 +27,10 @@ if TYPE_CHECKING:
 
     from parabolt.analysis.findings import BoardFindings, Findings
     from parabolt.analysis.landscape import Landscape
-    from parabolt.analysis.leaderboard import Score
-    from parabolt.analysis.statistics import Ranking
     from parabolt.experiments.run import Run
 
 #: With more runs than this on a problem, the page draws the search of one run per optimizer.
 MAX_SEARCHES = 200
-
-#: Mean regrets closer than this, in percent of the optimum, are a tie.
-_TIE_PERCENT = 1e-6
-
-#: Mean ranks closer than this are a tie.
-_TIE_RANK = 1e-9
-
-#: Most names that a sentence lists.
-_MOST_NAMES = 5
 
 #: Least width of a cell of the heat map, in pixels; a narrow page scrolls it.
 _CELL_PX = 15
@@ -124,13 +114,13 @@ def _cell(text: str) -> str:
 
 def _body(findings: Findings) -> Iterator[str]:
     yield from (_warning(note) for note in findings.notes)
-    yield f"<p>{' '.join(_summary(findings))}</p>"
+    yield f"<p>{' '.join(headline(findings))}</p>"
     yield _legend(findings)
     for found in findings.boards:
         yield f"<h2>{html.escape(found.board.label)}</h2>"
         yield from (_warning(note) for note in found.notes)
         rows = [score_cells(score) for score in found.scores]
-        yield html_table(list(COLUMNS), rows, "leaderboard", n_best=len(_leaders(found.scores)))
+        yield html_table(list(COLUMNS), rows, "leaderboard", n_best=len(leaders(found.scores)))
     yield _curves_part(findings)
     yield from _tests_part(findings)
     yield from _tradeoff_part(findings)
@@ -150,68 +140,6 @@ def provenance(findings: Findings) -> list[str]:
         f"{found.board.protocol}; {count(len(found.seeds), 'seed')}."
         for found in findings.boards
     ]
-
-
-def _summary(findings: Findings) -> Iterator[str]:
-    for found in findings.boards:
-        best = _leaders(found.scores)
-        shown = [f"{_bold(s.optimizer)} (found {found_text(s)})" for s in best[:_MOST_NAMES]]
-        who, more = ", ".join(shown), _more(len(best))
-        yield (
-            f"On {_bold(found.board.label)}, {'a tie' if len(best) > 1 else 'closest'} at "
-            f"{best[0].final_regret_percent:.2f} % below the optimum on average at the end: {who}"
-            f"{more}."
-        )
-        failed = [s for s in found.scores if s.n_failed and s not in best]
-        if failed:
-            told = ", ".join(f"{s.n_failed} of {s.n_runs} of {_bold(s.optimizer)}" for s in failed)
-            yield f"Failed runs, which count as having found nothing: {told}."
-    ranking = findings.ranking
-    if ranking and findings.reference is None:
-        yield _rank_summary(ranking)
-    yield from _against(findings)
-
-
-def _rank_summary(ranking: Ranking) -> str:
-    least = min(ranking.mean_ranks.values())
-    best = [name for name, rank in ranking.mean_ranks.items() if rank - least < _TIE_RANK]
-    near = [
-        name
-        for name, rank in ranking.mean_ranks.items()
-        if _TIE_RANK <= rank - least < ranking.critical_difference
-    ]
-    who = f"{_names(best)} {'has' if len(best) == 1 else 'tie for'} the best mean rank"
-    if not near:
-        return f"{who}; all others are further away than the critical difference."
-    return f"{who}; within the critical difference of it: {_names(near)}."
-
-
-def _against(findings: Findings) -> Iterator[str]:
-    if findings.reference is None:
-        return
-    for c in findings.overall or findings.comparisons:
-        verdict = "better" if c.n_better > c.n_worse else "worse"
-        if c.n_better == c.n_worse:
-            verdict = "a tie"
-        elif c.holm_p > 0.05:
-            verdict = f"{verdict}, not significantly"
-        yield (
-            f"{_bold(c.first)} against {_bold(c.second)} on {html.escape(c.problem)}: {verdict} "
-            f"({c.n_better} better, {c.n_tied} tied, {c.n_worse} worse; Holm p {c.holm_p:.3g})."
-        )
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(map(_bold, names[:_MOST_NAMES])) + _more(len(names))
-
-
-def _more(n: int) -> str:
-    return f" and {n - _MOST_NAMES} more" if n > _MOST_NAMES else ""
-
-
-def _leaders(scores: Sequence[Score]) -> list[Score]:
-    least = scores[0].final_regret_percent
-    return [score for score in scores if score.final_regret_percent <= least + _TIE_PERCENT]
 
 
 def _legend(findings: Findings) -> str:
@@ -454,7 +382,3 @@ def _chart(name: str) -> str:
 
 def _warning(text: str) -> str:
     return f'<p class="warning">{html.escape(text)}</p>'
-
-
-def _bold(text: str) -> str:
-    return f"<b>{html.escape(text)}</b>"

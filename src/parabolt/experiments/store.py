@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 #: Column to meaning, beside one column of values for each knob that isn't neutral throughout.
 COLUMNS: dict[str, str] = {
+    "problem": "name of the problem",
+    "optimizer": "label of the optimizer",
+    "seed": "seed of the run",
     "evaluation": "number of the evaluation, from 0; the initial design comes first",
     "is_initial": "whether it belongs to the initial design",
     "observed_throughput": "iterations/s as told: with noise, and where it did not run as the "
@@ -266,6 +269,9 @@ def run_to_arrow(run: Run) -> pa.Table:
     """A run as a table of `COLUMNS`, with what it is in the metadata."""
     n = len(run)
     columns: dict[str, Any] = {
+        "problem": np.full(n, run.key.problem),
+        "optimizer": np.full(n, run.key.optimizer),
+        "seed": np.full(n, run.key.seed),
         "evaluation": np.arange(n),
         "is_initial": np.arange(n) < run.n_initial,
         **run.configurations.plain(),

@@ -201,8 +201,10 @@ def seeds_of(value: Any) -> tuple[int, ...]:
 
 
 def check_labels(choices: Sequence[OptimizerChoice]) -> None:
-    """Raises StudyError unless the labels are distinct."""
+    """Raises StudyError unless the labels are distinct, and texts that files can hold."""
     labels = [choice.label for choice in choices]
+    if halves := [label for label in labels if label.encode(errors="ignore").decode() != label]:
+        raise StudyError(f"optimizers: expected labels of whole characters, got {halves[0]!r}")
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise StudyError(f"optimizers: expected distinct labels, got {', '.join(twice)} twice")
 
