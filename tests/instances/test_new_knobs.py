@@ -1,13 +1,16 @@
 """Knobs beyond those of the published tables: words, rules worked by hand, and who refuses them."""
 
+import numpy as np
 import pytest
 
 from parabolt.costmodel.predictor import CostModel
 from parabolt.errors import InstanceError, InvalidConfigurationError
 from parabolt.frameworks.registry import launching_framework
+from parabolt.instances import search_space
 from parabolt.instances.catalogue import load_instance, parse_instance
 from parabolt.instances.search_space import SearchSpace
 from parabolt.space.configuration import Configuration
+from parabolt.space.lazy_lattice import LazyLattice
 
 TEXT = """
 name = "new"
@@ -126,3 +129,35 @@ def test_nobody_passes_over_a_knob_in_silence(knob):
     launch = launching_framework("megatron-lm").launch(load_instance("pco32"), c)
     assert launch.reason
     assert not launch.flags
+
+
+def test_a_lattice_that_is_too_large_to_list_is_counted_and_drawn_from():
+    knobs = "".join(
+        f"{name} = {list(range(1, 61))}\n" for name in ("micro_batch", "chunks", "first_layers")
+    )
+    instance = parse_instance(
+        TEXT.replace("bucket = [64]", f"bucket = {list(range(1, 61))}") + knobs
+        + "pp = [1, 2, 3]\nlast_layers = [0]\nrecompute_layers = [0]\n",
+        origin="x",
+    )  # fmt: skip
+    levels = dict(instance.levels)
+    space = SearchSpace.sampled(instance, 50, seed=1)
+    assert len(space) == 50
+    for configuration in space.candidates:
+        instance.check(configuration)
+    assert np.array_equal(space.encoded, SearchSpace.sampled(instance, 50, seed=1).encoded)
+    n = LazyLattice(levels, instance.rules).n
+    assert n < 5_000_000
+    assert len(SearchSpace.lattice(instance)) == n  # the product is 3 x 10^8
+
+
+def test_what_is_too_large_says_its_number(monkeypatch):
+    monkeypatch.setattr(search_space, "MOST_LISTED", 1000)
+    many = list(range(1, 5001))
+    text = TEXT.replace("bucket = [64]", f"bucket = {many}") + f"micro_batch = {many}\n"
+    text = text.replace("batch_size = 96", "batch_size = 40320")
+    # Micro-batches divide 40,320 / dp sequences; each dp has 5,000 buckets.
+    n = sum(40320 // 24 % size == 0 for size in many) * 5000
+    with pytest.raises(InstanceError, match=f"to list, got {n:,}; try fewer values") as error:
+        SearchSpace.lattice(parse_instance(text, origin="x"))
+    assert "expected at most 1,000 configurations" in str(error.value)

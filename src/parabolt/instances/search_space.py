@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from parabolt.errors import InvalidConfigurationError, MissingConfigurationError
+from parabolt.errors import (
+    InstanceError,
+    InvalidConfigurationError,
+    MissingConfigurationError,
+)
 from parabolt.space.configuration import Configuration, are_configurations
 from parabolt.space.configurations import Configurations
 from parabolt.space.encoding import RowIndex
 from parabolt.space.lattice import enumerate_lattice
+from parabolt.space.lazy_lattice import LazyLattice
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from parabolt.instances.specs import Instance
     from parabolt.outcome import FloatArray, IntArray
+
+
+#: Configurations that are listed at most; of more, some can be drawn.
+MOST_LISTED = 5_000_000
 
 
 class Candidates(Sequence[Configuration]):
@@ -70,9 +80,33 @@ class SearchSpace:
 
     @classmethod
     def lattice(cls, instance: Instance) -> SearchSpace:
-        """All valid configurations of an instance, in canonical order."""
-        valid = enumerate_lattice(dict(instance.levels), instance.rules)
-        return cls(instance, instance.encoding.encode(valid))
+        """All valid configurations of an instance, in canonical order.
+
+        Raises:
+            InstanceError: If there are more than `MOST_LISTED`; their number is exact.
+        """
+        levels = dict(instance.levels)
+        if prod(map(len, levels.values())) > MOST_LISTED:
+            n = LazyLattice(levels, instance.rules).n
+            if n > MOST_LISTED:
+                raise InstanceError(
+                    f"{instance.name}: expected at most {MOST_LISTED:,} configurations to list, "
+                    f"got {n:,}; try fewer values of a knob, or SearchSpace.sampled"
+                )
+        return cls(instance, instance.encoding.encode(enumerate_lattice(levels, instance.rules)))
+
+    @classmethod
+    def sampled(cls, instance: Instance, n: int, *, seed: int) -> SearchSpace:
+        """As many distinct valid configurations, each as likely as any other, in canonical order.
+
+        Args:
+            instance: The instance, whose lattice may be too large to be listed.
+            n: How many; all where there are no more.
+            seed: Seed of the draw.
+        """
+        lattice = LazyLattice(dict(instance.levels), instance.rules)
+        drawn = lattice.sample(n, np.random.default_rng(seed))
+        return cls(instance, instance.encoding.encode(drawn))
 
     def __reduce__(self) -> tuple[object, ...]:
         return SearchSpace, (self.instance, self.encoded)

@@ -28,7 +28,7 @@ _LARGEST = 2**62
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class LatticeStep:
     """What one knob adds: e edges from the states before it to those after it.
 
     Attributes:
@@ -50,7 +50,7 @@ class Step:
 
 def walk(
     levels: Mapping[str, Sequence[int]], rules: Sequence[Rule], kept: Collection[str] = ()
-) -> Iterator[Step]:
+) -> Iterator[LatticeStep]:
     """The steps from the first knob with several values to the last.
 
     Args:
@@ -79,7 +79,7 @@ def walk(
         first, after = _states(columns, levels, len(before))
         columns = {key: column[first] for key, column in columns.items()}
         n = len(first)
-        yield Step(name, before, own, after, columns, n)
+        yield LatticeStep(name, before, own, after, columns, n)
 
 
 def _states(

@@ -15,7 +15,7 @@ from parabolt.space.lazy_lattice import constants_hold, walk
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from parabolt.space.lazy_lattice import Step
+    from parabolt.space.lazy_lattice import LatticeStep
     from parabolt.space.rules import Rule
 
 #: Whole numbers below it are exact in float64.
@@ -80,7 +80,7 @@ def _removal(rule: Rule, values: Configurations, broken: Any, counts: Any) -> Re
     return Removal(rule.name, int(counts[broken].sum()), tuple(reasons.most_common()))
 
 
-def _reached(steps: Sequence[Step], counts: Any) -> Any:
+def _reached(steps: Sequence[LatticeStep], counts: Any) -> Any:
     """How many combinations of values lead to each state after the last step."""
     for step in steps:
         reached = np.zeros(step.n_after, dtype=counts.dtype)

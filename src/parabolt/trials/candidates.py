@@ -9,6 +9,7 @@ from parabolt.errors import SpecError
 from parabolt.frameworks.distinct import distinct_launches
 from parabolt.frameworks.registry import launching_framework
 from parabolt.instances.search_space import SearchSpace
+from parabolt.space.removals import removals
 
 if TYPE_CHECKING:
     from parabolt.space.configuration import Configuration
@@ -21,7 +22,8 @@ class TrialCandidates:
 
     Attributes:
         space: What may be run.
-        left_out: One line per kind of configuration that is left out, with a number and a reason.
+        left_out: One line per kind of configuration that is left out, with a number and a reason:
+            by the instance's rules, then by the framework.
         twins: Configurations that are left out because they give the same command as one that
             stays, each with that one.
     """
@@ -40,8 +42,9 @@ def candidates_of(spec: Spec) -> TrialCandidates:
         SpecError: If the framework can express no configuration of the instance.
     """
     space = SearchSpace.lattice(spec.instance)
+    removed = tuple(map(str, removals(dict(spec.instance.levels), spec.instance.rules)))
     if spec.framework is None:
-        return TrialCandidates(space)
+        return TrialCandidates(space, removed)
     launches = distinct_launches(
         launching_framework(spec.framework), spec.instance, space.candidates, command=spec.launched
     )
@@ -51,5 +54,5 @@ def candidates_of(spec: Spec) -> TrialCandidates:
     twins = tuple((candidates[a], candidates[b]) for a, b in sorted(launches.twins.items()))
     rows = list(launches.runs)
     return TrialCandidates(
-        SearchSpace(spec.instance, space.encoded[rows]), launches.description, twins
+        SearchSpace(spec.instance, space.encoded[rows]), (*removed, *launches.description), twins
     )
