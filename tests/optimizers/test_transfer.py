@@ -153,8 +153,13 @@ def test_losses_by_hand():
     y = np.array([1.0, 2.0, 3.0])
     # The last two are ranked the wrong way round: two ordered pairs of nine.
     assert misrankings(np.array([[1.0, 3.0, 2.0], [10.0, 20.0, 30.0]]), y).tolist() == [2.0, 0.0]
-    # Left out, 3 is not below y = 3, and 2 is below it; y itself says the opposite of both.
-    assert misrankings_left_out(np.array([[1.0, 3.0, 2.0]]), y).tolist() == [2.0]
+    # Equal observations rank nothing: pairs of the first and the last, and of the second and the
+    # last are left, and the second of them is wrong, both ways round.
+    ties = np.array([1.0, 1.0, 2.0])
+    assert misrankings(np.array([[1.0, 3.0, 2.0]]), ties).tolist() == [2.0]
+    assert misrankings(np.array([[1.0, 3.0, 2.0]]), np.ones(3)).tolist() == [0.0]
+    # Left out, the second is 3, which is not below the third's y = 3, though its y = 2 is.
+    assert misrankings_left_out(np.array([[1.0, 3.0, 2.0]]), y).tolist() == [1.0]
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,34 @@ def test_the_script_builds_another_family_unchanged(script, tmp_path, capsys):
         parabolt.load_problem(tmp_path / "out" / "uscale-3b-8")
 
 
+def test_a_family_of_other_sizes_is_searched_with_the_published_ones_as_history(script, tmp_path):
+    """Sizes and counts come from the file: 1,024 GPUs are on no published table."""
+    sizes = [
+        (256, 4, 1, 1, 0),
+        (128, 8, 1, 2, 1),
+        (128, 4, 2, 2, 0),
+        (64, 4, 4, 4, 1),
+        (64, 16, 1, 1, 0),
+    ]
+    rows = [
+        row(nodes=128, gpus=1024, dp=dp, tp=tp, pp=pp, mbs=mbs, zero=zero,
+            grad_acc=256 // (dp * mbs), tokens_per_s=5_000_000 + 1_000 * tp)
+        for dp, tp, pp, mbs, zero in sizes
+    ]  # fmt: skip
+    script.main(written(tmp_path / "runs.csv", rows), tmp_path / "out")
+    (folder,) = (tmp_path / "out").iterdir()
+    assert folder.name == "uscale-3b-1024"
+    protocol = {
+        "n_initial": 0, "min_feasible": 0, "n_evaluations": 4, "repeats": "avoid",
+        "history": "leave-one-model-out",
+    }  # fmt: skip
+    methods = ["parabolt", "best-of-history", "mean-rank", "rgpe"]
+    results = parabolt.run_study(folder, methods, seeds=1, protocol=protocol, executor="local:1")
+    assert {run.key.optimizer for run in results.counted()} == set(methods)
+    assert {run.key.problem for run in results.counted()} == {"uscale-3b-1024"}
+    assert all(len(set(map(str, run.configurations))) == 4 for run in results.counted())
+
+
 @pytest.mark.parametrize(
     ("mfu", "tokens_per_s_per_gpu", "shape"),
     [

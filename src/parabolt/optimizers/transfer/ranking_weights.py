@@ -1,7 +1,9 @@
 """Weights of an ensemble by how well its members rank what was observed.
 
 Feurer, Letham, Hutter and Bakshy, "Practical Transfer Learning for Bayesian Optimization" (arXiv
-1802.02219; first of 2018). Symbols: B base models, S samples, n observations.
+1802.02219; first of 2018). Symbols: B base models, S samples, n observations. Pairs of equal
+observations, such as the margins of runs that failed without one, say nothing of a ranking and do
+not count.
 """
 
 from __future__ import annotations
@@ -74,4 +76,5 @@ def ranking_weights(base_losses: FloatArray, target_losses: FloatArray) -> Float
 
 
 def _count(is_below: object, y: FloatArray) -> FloatArray:
-    return np.asarray((is_below != (y[:, None] < y[None, :])).sum(axis=(1, 2)), dtype=np.float64)
+    is_wrong = (is_below != (y[:, None] < y[None, :])) & (y[:, None] != y[None, :])
+    return np.asarray(is_wrong.sum(axis=(1, 2)), dtype=np.float64)
