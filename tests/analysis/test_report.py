@@ -213,7 +213,10 @@ def test_failed_runs_are_in_the_headline(made_runs, tmp_path):
     runs = made_runs({"a": [1, 2], "b": [0]})
     failed = FailedRun(replace(runs[2].key, seed=1), "ValueError: <b> & co", optimum=0.5)
     text = write_report(find(collect(runs, [failed])), tmp_path).read_text(encoding="utf-8")
-    assert "Failed runs, which count as having found nothing: 1 of 2 of <b>b</b>." in text
+    told = (
+        "<b>b</b> has 1 of 2 runs; 1 failed: ValueError: &lt;b&gt; &amp; co. A failed run counts as"
+    )
+    assert told in text
     assert "b: 1 of 2 runs; 1 failed: ValueError: &lt;b&gt; &amp; co" in text
     assert '1/2 <span class="interval">[9, 91] %, 1 failed</span>' in text
     assert "pco32: 2 seeds, 4 runs, 1 of them failed" in text

@@ -180,7 +180,7 @@ def tradeoff_chart(landscape: Landscape, tradeoff: Tradeoff) -> Any:
             ),
             go.Scatter(
                 x=[tradeoff.capacity_gib], y=[0.0], mode="markers", name="reference point",
-                marker={"symbol": "x", "size": 9, "color": _NEUTRAL},
+                marker={"symbol": "x", "size": 9, "color": _NEUTRAL}, cliponaxis=False,
                 hovertemplate="reference point<br>0 iterations/s, %{x:.4g} GiB<extra></extra>",
             ),
         ]

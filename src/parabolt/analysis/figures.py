@@ -216,7 +216,7 @@ def _tradeoff_figure(found: BoardFindings, landscape: Landscape, tradeoff: Trade
     at = np.append(outcomes.peak_memory_gib[front], tradeoff.capacity_gib)
     values = np.append(outcomes.throughput[front], outcomes.throughput[front[-1]])
     left.step(at, values, where="post", c=_CLASS_LOOKS["best 1 %"]["color"], marker="o", ms=3)
-    left.plot([tradeoff.capacity_gib], [0.0], "x", c=_NEUTRAL)
+    left.plot([tradeoff.capacity_gib], [0.0], "x", c=_NEUTRAL, clip_on=False)
     left.set_xlim(0.0)
     left.set_ylim(0.0)
     left.set_xlabel("peak memory, GiB (cross: reference point)")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from parabolt.analysis.comparison import Comparison
-    from parabolt.analysis.findings import Findings
+    from parabolt.analysis.findings import BoardFindings, Findings
     from parabolt.analysis.leaderboard import Score
     from parabolt.analysis.statistics import Ranking
 
@@ -45,14 +45,21 @@ def headline(findings: Findings) -> Iterator[str]:
             f"{best[0].final_regret_percent:.2f} % below the optimum on average at the end: {who}"
             f"{more}."
         )
-        failed = [s for s in found.scores if s.n_failed and s not in best]
-        if failed:
-            told = ", ".join(f"{s.n_failed} of {s.n_runs} of {_bold(s.optimizer)}" for s in failed)
-            yield f"Failed runs, which count as having found nothing: {told}."
+        yield from _incomplete(found)
     ranking = findings.ranking
     if ranking and findings.reference is None:
         yield _rank_summary(ranking)
     yield from _against(findings)
+
+
+def _incomplete(found: BoardFindings) -> Iterator[str]:
+    """Which runs failed or are missing, and how a failed one counts."""
+    groups = [group for group in found.board.groups if not group.is_complete]
+    told = [f"{_bold(group.label)} has {html.escape(group.summary)}" for group in groups]
+    if told:
+        yield f"{', '.join(told[:_MOST_NAMES])}{_more(len(told))}."
+    if any(score.n_failed for score in found.scores):
+        yield "A failed run counts as one that found nothing."
 
 
 def _rank_summary(ranking: Ranking) -> str:
