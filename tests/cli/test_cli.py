@@ -75,6 +75,21 @@ def test_evaluate_out_of_memory_gives_null_for_nan_and_a_text_for_infinity():
 
 
 @pytest.mark.needs("plotly", "matplotlib")
+def test_a_table_tells_failed_rows_apart():
+    assert "60 rows, 13 feasible, 47 failed (memory or a crash), no findings" in " ".join(
+        output("table", "verify", "uscale-8b-8").split()
+    )
+    counts = json.loads(output("table", "verify", "uscale-8b-8", "--json"))
+    assert (counts["n_oom"], counts["n_failed"]) == (0, 47)
+
+
+def test_bench_with_a_budget_of_ones_own(tmp_path):
+    out = str(tmp_path / "x")
+    arguments = ("bench", "uscale-8b-8", "--optimizers", "random", "--seeds", "2", "--out", out)
+    (score,) = json.loads(output(*arguments, "--evaluations", "5", "--json"))["leaderboard"]
+    assert score["n_evaluations"] == 15
+
+
 def test_bench(tmp_path):
     arguments = ("bench", "pco32", "--optimizers", "random,logeic", "--seeds", "2")
     text = output(*arguments, "--out", str(tmp_path / "x"))
@@ -227,6 +242,7 @@ def test_the_module_is_the_command():
         (["bench", "pco32", "pco32"], "problems: expected distinct names"),
         (["bench", "pco32", "--seeds", "0"], "Invalid value for '--seeds'"),
         (["bench", "pco32", "--seeds", "two"], "Invalid value for '--seeds'"),
+        (["bench", "pco32", "--evaluations", "-1"], "n_evaluations: expected a whole number >= 0"),
         (["bench", "pco32", "--jobs", "0"], "jobs: expected -1 or a positive"),
         (["study", "run", "absent.toml"], "cannot read study file absent.toml"),
         (["study", "status", "absent"], "expected a study's directory, got absent"),

@@ -35,6 +35,10 @@ def bench(
         typer.Option("--optimizers", "--optimizer", help="Names or module:Class, comma-separated."),
     ] = "parabolt,random,tpe,logeic",
     seeds: Annotated[int, typer.Option(help="Number of seeds, from 0.")] = 10,
+    evaluations: Annotated[
+        int | None,
+        typer.Option(help="Evaluations after the initial design; by default as published."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Directory of the runs.")] = Path("runs/bench"),
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
     executor: ExecutorOption = None,
@@ -60,6 +64,7 @@ def bench(
         problems=problems_of(problems),
         optimizers=tuple(OptimizerChoice(name, name) for name in names),
         seeds=seeds_of(seeds),
+        protocol=() if evaluations is None else (("n_evaluations", evaluations),),
         executor=executor or ("local" if jobs == -1 else f"local:{jobs}"),
     )
     loaded = load_problems(study)

@@ -192,6 +192,7 @@ def _report(verification: Verification, name: str, limit: int, *, json: bool, do
                 "instance": verification.instance.name,
                 "n_rows": facts.n_rows,
                 "n_feasible": facts.n_feasible,
+                "n_oom": facts.n_oom,
                 "n_failed": facts.n_failed,
                 "n_valid": verification.coverage.n_valid,
                 "missing": [c.as_dict() for c in verification.coverage.missing],
@@ -214,9 +215,10 @@ def _report(verification: Verification, name: str, limit: int, *, json: bool, do
 
 def _print_findings(verification: Verification, name: str, limit: int) -> None:
     out, findings, facts = console(), verification.findings, verification.facts
+    failed = f"{facts.n_failed} failed (memory or a crash), " if facts.n_failed else ""
     out.print(
         bold(name),
-        f": {facts.n_rows} rows, {facts.n_feasible} feasible, "
+        f": {facts.n_rows} rows, {facts.n_feasible} feasible, {failed}"
         f"{len(findings) or 'no'} finding{'' if len(findings) == 1 else 's'}",
         sep="",
         soft_wrap=True,
