@@ -319,7 +319,8 @@ def run_from_arrow(data: pa.Table) -> Run:
     }
     key = RunKey.from_json(about["key"])
     if "peak_memory_gb" in columns:
-        columns["peak_memory_gib"] = columns["peak_memory_gb"] * _gib_of_version_0_1(key)
+        with np.errstate(invalid="ignore"):  # a damaged NaN stays one
+            columns["peak_memory_gib"] = columns["peak_memory_gb"] * _gib_of_version_0_1(key)
     unknown = np.full(data.num_rows, np.nan)
     return Run(
         key=key,

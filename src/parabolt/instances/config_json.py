@@ -249,6 +249,11 @@ def parse_config(text: str, *, origin: str) -> ModelShape:
         return _shape(document)
     except InstanceError as error:
         raise InstanceError(f"{origin}: {error}") from error
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        # Families combine some keys before the shape checks what comes out.
+        raise InstanceError(
+            f"{origin}: expected whole numbers for sizes and lists for layers, got {error}"
+        ) from error
 
 
 def _shape(document: dict[str, Any]) -> ModelShape:

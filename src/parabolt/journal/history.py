@@ -135,7 +135,7 @@ class TrialHistory:
         for number, record in enumerate(records, start=1):
             try:
                 history.apply(record)
-            except (KeyError, IndexError, TypeError, ValueError) as error:
+            except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
                 raise JournalError(f"record {number} can't be read: {error!r}") from error
         return history
 
@@ -147,37 +147,49 @@ class TrialHistory:
                 raise JournalError(
                     f"expected a journal of version {VERSION}, got {record['version']}"
                 )
-            self.identity, self.about = record["identity"], About.from_record(record["about"])
+            self.identity = _checked("identity", record["identity"], dict)
+            self.about = About.from_record(_checked("about", record["about"], dict))
             return
         if kind == "asked":
             configuration = Configuration.from_dict(record["configuration"])
             if record["trial"] != len(self.trials):
                 raise ValueError(f"trial {record['trial']} out of order")
-            trial = Trial(len(self.trials), configuration, record.get("repeats"))
+            repeats = record.get("repeats")
+            if repeats is not None:
+                repeats = self._trial(repeats).number
+            trial = Trial(len(self.trials), configuration, repeats)
             self.trials.append(trial)
             if trial.repeats is None:
                 self.events.append((trial, None))
             return
-        trial = self.trials[record["trial"]]
+        trial = self._trial(record["trial"])
         if kind == "launched":
             trial.n_launched += 1
-            trial.folder = record["folder"]
+            trial.folder = _checked("folder", record["folder"], str)
         elif kind == "ended":
             record = _from_version_0_1(record, self.about.memory_gib)
             outcome = Outcome.from_record(record["outcome"])
             trial.n_crashed += outcome.status is Status.CRASHED
             trial.n_lost_place += outcome.status is Status.NODE
-            trial.wall_time_s += outcome.wall_time_s
-            trial.saved_s += record["saved_s"]
-            trial.statistics = record["statistics"]
-            trial.reason = record["reason"]
-            if record["is_final"]:
+            if not math.isnan(outcome.wall_time_s):
+                trial.wall_time_s += _duration("wall_time_s", outcome.wall_time_s)
+            if outcome.status is Status.OK and not 0.0 < outcome.throughput < math.inf:
+                raise ValueError(f"throughput: expected one of a finished run, got {outcome}")
+            trial.saved_s += _duration("saved_s", record["saved_s"])
+            trial.statistics = _checked_statistics(record["statistics"])
+            trial.reason = _checked("reason", record["reason"], str)
+            if _checked("is_final", record["is_final"], bool):
                 trial.ending = outcome
                 self.events.append((trial, outcome))
         elif kind == "reopened":
             trial.ending, trial.n_crashed, trial.n_lost_place = None, 0, 0
         else:
             raise ValueError(f"unknown kind {kind!r}")
+
+    def _trial(self, number: Any) -> Trial:
+        if type(number) is not int or not 0 <= number < len(self.trials):
+            raise ValueError(f"trial: expected one of {len(self.trials)} so far, got {number!r}")
+        return self.trials[number]
 
     @property
     def told(self) -> list[Trial]:
@@ -234,6 +246,29 @@ def _leaders(trials: Sequence[Trial]) -> list[Leader]:
         if all(trial.outcome.is_feasible for trial in its)
     ]
     return sorted(finished, key=lambda leader: -leader.throughput)
+
+
+def _checked(key: str, value: Any, of: type) -> Any:
+    if not isinstance(value, of):
+        raise TypeError(f"{key}: expected {of.__name__}, got {value!r}")
+    return value
+
+
+def _duration(key: str, value: Any) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0.0 <= value < math.inf:
+        raise ValueError(f"{key}: expected seconds, got {value!r}")
+    return float(value)
+
+
+def _checked_statistics(statistics: Any) -> Any:
+    """Statistics of which every figure is one; None for none."""
+    if statistics is not None:
+        for key, value in _checked("statistics", statistics, dict).items():
+            for figure in value if isinstance(value, list) else [value]:
+                if figure is not None:
+                    _duration(key, figure)
+    return statistics
 
 
 def _from_version_0_1(record: Record, capacity_gib: float | None) -> Record:

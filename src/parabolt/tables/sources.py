@@ -46,6 +46,9 @@ EMBEDDED: tuple[str, ...] = ("pco32", "pco64", "pco4-cpu", *USCALE)
 
 #: Embedded tables without a run that finished: there is nothing to search.
 WITHOUT_OPTIMUM: tuple[str, ...] = ("uscale-80b-8", "uscale-80b-16")
+#: Where the Parquet file of a data set may be: beside the card, or at most two folders below it. A
+#: folder that is none may hold a whole file system.
+_DEPTHS = ("", "*/", "*/*/")
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +178,7 @@ def _on_hub(address: HubAddress, instance: Instance | None) -> LocatedTable:
 def _in_folder(
     folder: Path, instance: Instance | None, *, version: str | None = None
 ) -> LocatedTable:
-    files = sorted(folder.rglob("*.parquet"))
+    files = sorted(file for depth in _DEPTHS for file in folder.glob(f"{depth}*.parquet"))
     if len(files) != 1:
         names = ", ".join(file.name for file in files) or "none"
         raise TableError(f"{folder}: expected one Parquet file, got {names}")
