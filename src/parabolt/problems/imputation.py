@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,14 +33,16 @@ def impute_throughput(
         tied at the smallest Euclidean distance in the encoding.
     """
     filled = throughput.copy()
-    known = encoded[feasible]
+    known, found = encoded[feasible], throughput[feasible]
     holes = np.flatnonzero(~feasible)
     squares = (known**2).sum(axis=1)
     for block in np.array_split(holes, max(1, len(holes) * len(known) >> 22)):
         points = encoded[block]
         distances = (points**2).sum(axis=1)[:, None] + squares - 2.0 * points @ known.T
         ties = distances <= distances.min(axis=1, keepdims=True) + _TIE_TOLERANCE
-        filled[block] = (ties @ throughput[feasible]) / ties.sum(axis=1)
+        for row, tied in zip(block.tolist(), ties, strict=True):
+            # Exact sums: those of a matrix product depend on the processor in the last digit.
+            filled[row] = math.fsum(found[tied]) / np.count_nonzero(tied)
     return filled
 
 
