@@ -23,7 +23,7 @@ Level = int | float
 
 
 @dataclass(frozen=True)
-class Choice:
+class LevelChoice:
     """One choice of a walk.
 
     Attributes:
@@ -50,19 +50,19 @@ class CandidateWalk:
         self._encoded = space.encoded
         self._names = list(space.instance.encoding.ranges)
 
-    def go(self, choose: Callable[[Choice], Level]) -> int:
+    def go(self, choose: Callable[[LevelChoice], Level]) -> int:
         """Row of the candidate that `choose` leads to; it gives one of the levels on offer."""
         rows = np.arange(len(self._encoded))
         for number in range(len(self._names)):
             rows = self._after(rows, number, choose(self._choice(rows, number)))
         return int(rows[0])
 
-    def levels_of(self, row: int) -> dict[Choice, Level]:
+    def levels_of(self, row: int) -> dict[LevelChoice, Level]:
         """The walk to a candidate by row number: each choice, and the level that it takes."""
-        levels: dict[Choice, Level] = {}
+        levels: dict[LevelChoice, Level] = {}
         numbers = iter(self._encoded[row].tolist())
 
-        def choose(choice: Choice) -> Level:
+        def choose(choice: LevelChoice) -> Level:
             number = next(numbers)
             levels[choice] = int(number) if isinstance(choice.levels[0], int) else number
             return levels[choice]
@@ -77,7 +77,7 @@ class CandidateWalk:
             InvalidConfigurationError: If they are no candidate's.
         """
 
-        def choose(choice: Choice) -> Level:
+        def choose(choice: LevelChoice) -> Level:
             level = given.get(choice.name)
             if level is None or level not in choice.levels:
                 raise InvalidConfigurationError(
@@ -88,11 +88,11 @@ class CandidateWalk:
 
         return self.go(choose)
 
-    def choices(self) -> Iterator[Choice]:
+    def choices(self) -> Iterator[LevelChoice]:
         """Every choice that a walk can meet."""
         yield from self._from(np.arange(len(self._encoded)), 0)
 
-    def _from(self, rows: IntArray, number: int) -> Iterator[Choice]:
+    def _from(self, rows: IntArray, number: int) -> Iterator[LevelChoice]:
         if number == len(self._names):
             return
         choice = self._choice(rows, number)
@@ -100,7 +100,7 @@ class CandidateWalk:
         for level in choice.levels:
             yield from self._from(self._after(rows, number, level), number + 1)
 
-    def _choice(self, rows: IntArray, number: int) -> Choice:
+    def _choice(self, rows: IntArray, number: int) -> LevelChoice:
         found = np.unique(self._encoded[rows, number])
         is_whole = bool((found == np.round(found)).all())
         levels = tuple(int(x) if is_whole else x for x in found.tolist())
@@ -108,7 +108,7 @@ class CandidateWalk:
         name = self._names[number]
         if not is_range:
             name = f"{name} of {', '.join(map(str, levels))}"
-        return Choice(name, levels, is_range)
+        return LevelChoice(name, levels, is_range)
 
     def _after(self, rows: IntArray, number: int, level: Level) -> IntArray:
         after: IntArray = rows[self._encoded[rows, number] == level]

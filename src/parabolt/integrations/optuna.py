@@ -25,7 +25,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from parabolt.integrations.candidate_walk import Choice
+    from parabolt.integrations.candidate_walk import LevelChoice
     from parabolt.outcome import Outcome
     from parabolt.problems.problem import Problem
 
@@ -147,14 +147,14 @@ class Objective:
         return self._box.place_levels(levels)
 
 
-def _offered(choice: Choice) -> Any:
+def _offered(choice: LevelChoice) -> Any:
     """The distribution of a choice."""
     if choice.is_range:
         return distribution(choice.levels[0], choice.levels[-1])
     return optuna.distributions.CategoricalDistribution(choice.levels)
 
 
-def _suggest(trial: Any, choice: Choice) -> Any:
+def _suggest(trial: Any, choice: LevelChoice) -> Any:
     if choice.is_range:
         return trial.suggest_int(choice.name, choice.levels[0], choice.levels[-1])
     return trial.suggest_categorical(choice.name, choice.levels)
