@@ -100,12 +100,15 @@ def test_the_text_part_of_a_multimodal_model():
     [
         ({"num_hidden_layers": None}, "x: expected num_hidden_layers or n_layer"),
         ({"num_hidden_layers": 0}, "x: n_layers: expected a positive whole number, got 0"),
-        ({"hidden_size": -4096}, "hidden_size: expected a positive whole number, got -4096"),
+        (
+            {"hidden_size": -4096},
+            "hidden_size: expected a whole number from 0 .*, got -4096",
+        ),
         ({"num_attention_heads": 30}, "n_heads: expected a divisor of hidden_size 4096, got 30"),
         ({"num_key_value_heads": 5}, "n_kv_heads: expected a divisor of the 32 heads, got 5"),
         ({"num_local_experts": 8}, "num_local_experts: expected a llama without experts, got '8'"),
-        ({"tie_word_embeddings": "no"}, "is_tied: expected true or false, got 'no'"),
-        ({"vocab_size": 1.5}, "vocabulary: expected a positive whole number, got 1.5"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings: expected true or false, got 'no'"),
+        ({"vocab_size": 1.5}, "vocab_size: expected a whole number .*, got 1.5"),
         ({"vocab_size": None}, "x: expected vocab_size, got none of them"),
         ({"kv_lora_rank": 512}, "kv_lora_rank: expected a llama without latent attention"),
         ({"is_encoder_decoder": True}, "expected a llama without an encoder"),
@@ -119,6 +122,8 @@ def test_the_text_part_of_a_multimodal_model():
             {"model_type": "nemotron_h", "hybrid_override_pattern": "M*X"},
             "hybrid_override_pattern: expected mamba, attention, mlp or moe, got 'X'",
         ),
+        ({"head_dim": True}, "head_dim: expected a whole number from 0 to .*, got True"),
+        ({"n_shared_experts": "x"}, "n_shared_experts: expected a whole number"),
         ({"model_type": None}, "got None"),
         ({"model_type": ["llama"]}, r"got \['llama'\]"),
     ],
@@ -139,13 +144,22 @@ def test_what_is_not_understood_is_refused(change, message):
         ),
         (
             {"moe_intermediate_size": "2k"},
-            "moe_intermediate_size: expected a whole number, got '2k'",
+            "moe_intermediate_size: expected a whole number .*, got '2k'",
         ),
     ],
 )
 def test_bad_parts_are_refused(change, message):
     with pytest.raises(InstanceError, match=message):
         parsed({**DEEPSEEK, **change})
+
+
+def test_layers_of_a_kind_that_is_not_known_are_refused():
+    """Else a model with chunked or linear attention would be planned as one with full attention."""
+    mistral = {**LLAMA, "model_type": "mistral", "sliding_window": 4096}
+    kinds = ["sliding_attention"] * 8 + ["full_attention"] * 24
+    assert parsed({**mistral, "layer_types": kinds}).n_windowed_layers == 8
+    with pytest.raises(InstanceError, match="got 'chunked_attention'"):
+        parsed({**mistral, "layer_types": [*kinds[1:], "chunked_attention"]})
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "3", "[" * 100_000])

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from parabolt.documents import parse_json
+from parabolt.documents import parse_json, shown
 from parabolt.errors import InstanceError
 from parabolt.instances.model_shape import Experts, LatentAttention, ModelShape, StateSpace
+from parabolt.instances.validation import LARGEST_INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,6 +46,19 @@ _HINTS: dict[str, str] = {
     "block_configs": "layers of several kinds",
     "alibi_heads": "layers of several kinds",
 }
+#: Further keys that hold a number of something, and those that hold true or false.
+_COUNTS = (
+    "conv_kernel", "decoder_sparse_step", "experts_per_token", "first_k_dense_replace",
+    "kv_lora_rank", "mamba_head_dim", "mamba_num_heads", "max_window_layers",
+    "moe_intermediate_size", "moe_latent_size", "moe_shared_expert_intermediate_size", "n_groups",
+    "n_routed_experts", "n_shared_experts", "num_experts", "num_experts_per_tok", "num_kv_heads",
+    "num_local_experts", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
+    "shared_expert_intermediate_size", "sliding_window", "sliding_window_pattern",
+    "ssm_state_size", "v_head_dim",
+)  # fmt: skip
+_FLAGS = (
+    "tie_word_embeddings", "use_sliding_window", "multi_query", "new_decoder_architecture",
+)  # fmt: skip
 #: Values that say that a part is absent.
 _ABSENT: tuple[object, ...] = (None, False, 0, [], {})
 
@@ -120,6 +134,11 @@ def _windows(document: Mapping[str, Any]) -> dict[str, Any]:
     if (types := document.get("layer_types")) is not None:
         if not isinstance(types, list) or len(types) != n_layers:
             raise InstanceError(f"layer_types: expected one for each of {n_layers} layers")
+        kinds = ("sliding_attention", "full_attention")
+        if unknown := [kind for kind in types if kind not in kinds]:
+            raise InstanceError(
+                f"layer_types: expected {' or '.join(kinds)}, got {shown(unknown[0])}"
+            )
         n_windowed = types.count("sliding_attention")
     elif (pattern := document.get("sliding_window_pattern")) is not None:
         n_windowed = n_layers - n_layers // pattern
@@ -263,6 +282,7 @@ def _shape(document: dict[str, Any]) -> ModelShape:
             f"model_type: expected one of {', '.join(sorted(FAMILIES))}, got {name!r}"
         )
     family = FAMILIES[name]
+    _check_types(document)
     _refuse_unknown_parts(document, family, name)
     figures: dict[str, Any] = {
         field: document[key]
@@ -284,6 +304,21 @@ def _shape(document: dict[str, Any]) -> ModelShape:
         if required not in figures:
             raise InstanceError(f"expected {' or '.join(_NAMES[required])}, got none of them")
     return ModelShape(**figures)
+
+
+def _check_types(document: dict[str, Any]) -> None:
+    """What is stated is of its type, also where the family at hand has no use for it."""
+    counts = {key for keys in _NAMES.values() for key in keys} | {*_COUNTS}
+    for key, value in document.items():
+        if value is None:
+            continue
+        if key in _FLAGS and type(value) is not bool:
+            raise InstanceError(f"{key}: expected true or false, got {shown(value)}")
+        is_count = type(value) is int and 0 <= value <= LARGEST_INT
+        if key in counts and key not in _FLAGS and not is_count:
+            raise InstanceError(
+                f"{key}: expected a whole number from 0 to {LARGEST_INT:,}, got {shown(value)}"
+            )
 
 
 def _refuse_unknown_parts(document: dict[str, Any], family: _Family, name: str) -> None:

@@ -73,7 +73,7 @@ class Cluster:
         require_positive_ints(self, "n_gpus", "n_hosts", *stated(self, "link_domain_gpus"))
         optional = [f.name for f in fields(self) if f.name.endswith(("_s", "_us", "tflops"))]
         require_positive_numbers(self, "memory_gib", *stated(self, *optional))
-        if self.gpu is not None and not isinstance(self.gpu, str):
+        if self.gpu is not None and (not isinstance(self.gpu, str) or not self.gpu.strip()):
             raise InstanceError(f"gpu: expected a name, got {self.gpu!r}")
         if self.n_gpus % self.n_hosts:
             raise InstanceError(

@@ -112,13 +112,8 @@ class _Maker:
     """Makes the optimizer of a spec; what `history` names is read once."""
 
     def __init__(self, spec: Spec, space: SearchSpace) -> None:
-        chosen = spec.optimizer
-        if type(chosen.seed) is not int or chosen.seed < 0:
-            raise SpecError(
-                f"[optimizer] seed: expected a whole number of at least 0, got {chosen.seed!r}"
-            )
         self._spec, self._space = spec, space
-        self._options = optimizer_options(chosen.options, folder=spec.folder)
+        self._options = optimizer_options(spec.optimizer.options, folder=spec.folder)
 
     def __call__(self, *, replayed: int) -> Optimizer:
         """An optimizer; after a replay that went astray one with a seed of its own."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from parabolt.documents import shown
 from parabolt.errors import SpecError
 from parabolt.frameworks.distinct import check_knobs
 from parabolt.frameworks.patterns import patterns_format
@@ -26,15 +27,23 @@ if TYPE_CHECKING:
 LAUNCHERS = ("local", "slurm")
 
 
+#: Largest of any number: steps, seconds and hours beyond it are slips.
+_LARGEST = 10**9
+
+
 def _check_whole(name: str, value: Any, least: int) -> None:
     if type(value) is not int or value < least:
-        raise SpecError(f"{name}: expected a whole number of at least {least}, got {value!r}")
+        raise SpecError(f"{name}: expected a whole number of at least {least}, got {shown(value)}")
+    if value > _LARGEST:
+        raise SpecError(f"{name}: expected at most {_LARGEST:,}, got {shown(value)}")
 
 
 def _check_positive(name: str, value: Any) -> None:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 < value < math.inf:
-        raise SpecError(f"{name}: expected a positive number, got {value!r}")
+        raise SpecError(f"{name}: expected a positive number, got {shown(value)}")
+    if value > _LARGEST:
+        raise SpecError(f"{name}: expected at most {_LARGEST:,}, got {shown(value)}")
 
 
 @dataclass(frozen=True)
@@ -105,6 +114,10 @@ class LauncherSpec:
             raise SpecError(f"kind: expected one of {', '.join(LAUNCHERS)}, got {self.kind!r}")
         if self.gpus is not None and (self.kind != "local" or not self.gpus):
             raise SpecError("gpus: expected numbers, and only with the local launcher")
+        for gpu in self.gpus or ():
+            _check_whole("gpus", gpu, 0)
+        if len(set(self.gpus or ())) < len(self.gpus or ()):
+            raise SpecError(f"gpus: expected distinct numbers, got {list(self.gpus or ())}")
         if self.options and self.kind != "slurm":
             raise SpecError("options: expected with the slurm launcher only")
 
@@ -146,6 +159,13 @@ class OptimizerSpec:
     name: str = "parabolt"
     seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if type(self.seed) is not int or not 0 <= self.seed < 2**32:
+            raise SpecError(
+                f"[optimizer] seed: expected a whole number from 0 to {2**32 - 1}, got "
+                f"{shown(self.seed)}"
+            )
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,12 @@ class Template:
                 command = shlex.split(command)
             except ValueError as error:
                 raise SpecError(f"command: cannot split {command!r}: {error}") from error
-        if not command:
-            raise SpecError("command: expected at least one argument, got none")
+        if not command or not command[0].strip():
+            raise SpecError(
+                f"command: expected a program, got {command[0]!r}"
+                if command
+                else "command: expected at least one argument, got none"
+            )
         return cls(tuple(command))
 
     @property
