@@ -126,7 +126,7 @@ def test_nobody_passes_over_a_knob_in_silence(knob):
     c = Configuration.parse(f"dp=32 bucket=64 {knob}")
     with pytest.raises(InvalidConfigurationError, match="expected a knob that the cost model desc"):
         CostModel(load_instance("pco32")).predict([c])
-    launch = launching_framework("megatron-lm").launch(load_instance("pco32"), c)
+    launch = launching_framework("nemo").launch(load_instance("pco32"), c)
     assert launch.reason
     assert not launch.flags
 

@@ -21,7 +21,7 @@ from parabolt.frameworks.rules import (
 )
 from parabolt.instances.dialects import even_stages
 from parabolt.instances.micro_batches import micro_batch_size, whole_micro_batches
-from parabolt.space.knobs import Offload
+from parabolt.space.knobs import KNOBS, Offload, Precision
 from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
@@ -36,13 +36,27 @@ if TYPE_CHECKING:
 VERSION = "core 0.14"
 DOCUMENTATION = "https://docs.nvidia.com/megatron-core/developer-guide/latest/"
 _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
+_FORMATS: dict[int, tuple[str, ...]] = {
+    Precision.FP16: ("--fp16",),
+    Precision.BF16: ("--bf16",),
+    Precision.FP8: ("--bf16", "--fp8-format hybrid"),
+    Precision.MXFP8: ("--bf16", "--fp8-format e4m3", "--fp8-recipe mxfp8"),
+    Precision.NVFP4: ("--bf16", "--fp4-format e2m1"),
+}
+#: All knobs but the schedule, which it has no other of.
+_PASSED = frozenset(KNOBS) - {"schedule"}
 
 
 def rules(instance: Instance) -> tuple[Rule, ...]:
-    """What core 0.13 to 0.15 accept.
+    """What core 0.13 and 0.14 accept.
 
     From `megatron/training/arguments.py`, `TransformerConfig` and the schedules.
     """
+    return (*rules_0_15(instance), _no_nvfp4())
+
+
+def rules_0_15(instance: Instance) -> tuple[Rule, ...]:
+    """What core 0.15 accepts: nvfp4 as well."""
     return (*_rules(instance), kv_heads_divisible(instance.model))
 
 
@@ -73,11 +87,18 @@ def settings(instance: Instance, c: Configuration) -> Settings:
         f"--tensor-model-parallel-size {c.tp}",
         f"--pipeline-model-parallel-size {c.pp}",
         f"--context-parallel-size {c.cp}",
+        *_context(c),
+        *([f"--expert-model-parallel-size {c.ep}"] if c.ep > 1 else []),
+        *([f"--expert-tensor-parallel-size {c.etp}"] if c.etp else []),
         *(["--use-distributed-optimizer"] if instance.zero_stage(c.zero) else []),
         *(["--sequence-parallel"] if c.sp > 1 else []),
+        *(["--tp-comm-overlap"] if c.overlap_tp else []),
         *([f"--num-virtual-stages-per-pipeline-rank {c.chunks}"] if c.chunks > 1 else []),
+        *_stages(instance.model, c),
         *_data_parallel(c),
-        *_workload(instance.workload, c, instance.model.n_layers // (c.pp * c.chunks)),
+        *_offloading(instance.model, c),
+        *_workload(instance.workload, c),
+        *_recomputation(instance, c),
         *_model(instance.model),
     ]
     notes = [f"data parallelism {c.dp} follows from the number of GPUs"]
@@ -102,7 +123,10 @@ def _unsaid(instance: Instance) -> str:
 
 def _data_parallel(c: Configuration) -> list[str]:
     """Buckets are of parameters; without ranks to reduce over they change nothing."""
-    buckets = ["--overlap-grad-reduce", f"--ddp-bucket-size {c.bucket * 1_000_000}"]
+    overlap = ["--overlap-grad-reduce"] if c.overlap_grad else []
+    buckets = [*overlap, f"--ddp-bucket-size {c.bucket * 1_000_000}"]
+    n_groups = c.dp * c.cp // c.shard if c.shard else 1
+    buckets += [f"--num-distributed-optimizer-instances {n_groups}"] if n_groups > 1 else []
     if c.zero < 2:
         return buckets if c.dp * c.cp > 1 else []
     return [
@@ -115,22 +139,78 @@ def _data_parallel(c: Configuration) -> list[str]:
     ]
 
 
-def _workload(work: Workload, c: Configuration, chunk_layers: int) -> list[str]:
-    flags = [
+def _context(c: Configuration) -> list[str]:
+    """Neighbours exchange heads, and groups of them form the ring."""
+    if c.ulysses == 1:
+        return []
+    if c.ulysses == c.cp:
+        return ["--cp-comm-type a2a"]
+    sizes = f"{c.ulysses} {c.cp // c.ulysses}"
+    return ["--cp-comm-type a2a+p2p", f"--hierarchical-context-parallel-sizes {sizes}"]
+
+
+def _stages(model: ModelShape, c: Configuration) -> list[str]:
+    """Ends with layers of their own.
+
+    A number that the chunks divide is a flag, and an even share less one counts the embedding, or
+    the output, as a layer. Anything else is a list of all virtual stages.
+    """
+    ends = {"first": (c.first_layers, "embedding"), "last": (c.last_layers, "loss")}
+    stated = {end: (n, part) for end, (n, part) in ends.items() if n}
+    if all(n % c.chunks == 0 for n, _ in stated.values()):
+        return [f"--decoder-{end}-pipeline-num-layers {n}" for end, (n, _) in stated.items()]
+    share = (model.n_layers + len(stated)) // c.pp
+    if all(n == share - 1 for n, _ in stated.values()):
+        return [f"--account-for-{part}-in-pipeline-split" for _, part in stated.values()]
+    return [f"--pipeline-model-parallel-layout '{_layout(model, c)}'"]
+
+
+def _layout(model: ModelShape, c: Configuration) -> str:
+    """Virtual stages by `|`: E embedding, t a layer, m a layer of further prediction, L loss."""
+    n_ends = bool(c.first_layers) + bool(c.last_layers)
+    even = (model.n_layers - c.first_layers - c.last_layers) // max(c.pp - n_ends, 1)
+    layers = [c.first_layers or even, *[even] * (c.pp - 2), c.last_layers or even]
+    parts = []
+    for chunk in range(c.chunks):
+        for stage, n in enumerate(layers):
+            most = -(-n // c.chunks)
+            is_outermost = chunk == (c.chunks - 1 if stage == c.pp - 1 else 0)
+            parts.append("t" * (n - (c.chunks - 1) * most if is_outermost else most))
+    return f"E{'|'.join(parts)}{'m' * model.n_mtp_layers}L"
+
+
+def _offloading(model: ModelShape, c: Configuration) -> list[str]:
+    if c.offload == Offload.NONE:
+        return []
+    flags = ["--optimizer-cpu-offload", "--use-precision-aware-optimizer"]
+    if c.offload == Offload.ACTIVATIONS:
+        flags.append(f"--cpu-offloading-num-layers {model.n_layers - 1}")
+    return flags
+
+
+def _workload(work: Workload, c: Configuration) -> list[str]:
+    return [
         f"--seq-length {work.sequence_length}",
         f"--max-position-embeddings {work.sequence_length}",
         f"--global-batch-size {work.batch_size}",
         f"--micro-batch-size {micro_batch_size(work, c)}",
-        "--bf16",
+        *_FORMATS[c.precision],
     ]
-    if work.recomputation != "none":
-        layers = 1 if work.recomputation == "layer" else chunk_layers
-        flags += [
-            "--recompute-granularity full",
-            "--recompute-method uniform",
-            f"--recompute-num-layers {layers}",
-        ]
-    return flags
+
+
+def _recomputation(instance: Instance, c: Configuration) -> list[str]:
+    word = KNOBS["recompute"].scale.word(c.recompute)
+    word = instance.workload.recomputation if word == "none" else word
+    if word in ("none", "selective"):
+        return [] if word == "none" else ["--recompute-granularity selective"]
+    method, layers = ("block", c.recompute_layers) if c.recompute_layers else ("uniform", 1)
+    if word == "chunk":
+        layers = -(-instance.model.n_layers // (c.pp * c.chunks))
+    return [
+        "--recompute-granularity full",
+        f"--recompute-method {method}",
+        f"--recompute-num-layers {layers}",
+    ]
 
 
 def _model(model: ModelShape) -> list[str]:
@@ -190,6 +270,16 @@ def _experts_with_sequence_parallel(model: ModelShape) -> Rule:
         ("tp", "sp"),
         lambda c: (c.sp == c.tp) | (not has_experts),
         lambda c: f"tp {c.tp} with experts needs sequence parallelism, and sp is {c.sp}",
+    )
+
+
+def _no_nvfp4() -> Rule:
+    """`TransformerConfig` knows fp4 from core 0.15 on."""
+    return Rule(
+        "no_nvfp4",
+        ("precision",),
+        lambda c: c.precision != Precision.NVFP4,
+        lambda c: f"{KNOBS['precision'].text(c.precision)}: core has it from 0.15 on",
     )
 
 
@@ -306,7 +396,8 @@ MEGATRON_LM = Framework(
     log=LOG,
     rules=rules,
     settings=settings,
+    passed=_PASSED,
     unsaid=_unsaid,
     rejections=REJECTIONS,
-    other_versions={"core 0.13": rules, "core 0.15": rules, "core 0.16": rules_0_16},
+    other_versions={"core 0.13": rules, "core 0.15": rules_0_15, "core 0.16": rules_0_16},
 )
