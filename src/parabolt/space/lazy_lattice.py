@@ -16,7 +16,7 @@ from parabolt.space.configurations import Configurations
 from parabolt.space.knobs import KNOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -36,27 +36,27 @@ class LatticeStep:
         before: State (e,) that an edge comes from, ascending.
         values: Value (e,) of the knob, ascending within a state.
         after: State (e,) that an edge leads to.
-        columns: What later rules look at: knob to its value (s,) in each state after the knob.
         n_after: How many states there are after the knob.
+        watched: Where the watched rule's last knob comes: values (e,) of its knobs.
     """
 
     knob: str
     before: IntArray
     values: IntArray
     after: IntArray
-    columns: Mapping[str, IntArray]
     n_after: int
+    watched: Mapping[str, IntArray] | None = None
 
 
 def walk(
-    levels: Mapping[str, Sequence[int]], rules: Sequence[Rule], kept: Collection[str] = ()
+    levels: Mapping[str, Sequence[int]], rules: Sequence[Rule], watched: Rule | None = None
 ) -> Iterator[LatticeStep]:
     """The steps from the first knob with several values to the last.
 
     Args:
         levels: Values of each knob, ascending.
         rules: Rules that every configuration meets.
-        kept: Knobs whose values the states tell apart to the end.
+        watched: A rule that is not applied, and whose knobs are told apart until all are there.
     """
     fixed = {name: values[0] for name, values in levels.items() if len(values) == 1}
     searched = [name for name in KNOBS if len(levels.get(name, ())) > 1]
@@ -74,12 +74,17 @@ def walk(
             holds &= rule.holds(Configurations({**fixed, **columns}, n=len(before)))
         columns = {key: column[holds] for key, column in columns.items()}
         before, own = before[holds], columns[name]
-        seen = {*kept}.union(*(rule.knobs for rule in todo))
+        told_apart = {*watched.knobs} if watched else set()
+        found = None
+        if name in told_apart and known >= told_apart:
+            found = {key: column for key, column in columns.items() if key in told_apart}
+            watched, told_apart = None, set()
+        seen = told_apart.union(*(rule.knobs for rule in todo))
         columns = {key: column for key, column in columns.items() if key in seen}
         first, after = _states(columns, levels, len(before))
         columns = {key: column[first] for key, column in columns.items()}
         n = len(first)
-        yield LatticeStep(name, before, own, after, columns, n)
+        yield LatticeStep(name, before, own, after, n, found)
 
 
 def _states(

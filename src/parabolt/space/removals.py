@@ -64,46 +64,71 @@ def removals(levels: Mapping[str, Sequence[int]], rules: Sequence[Rule]) -> tupl
     before = [rule for rule in rules if rule.is_definition]
     found = []
     for rule in (rule for rule in rules if not rule.is_definition):
-        values, counts = _tally(levels, before, rule)
-        broken = np.flatnonzero(~np.broadcast_to(rule.holds(values), len(counts)) & (counts > 0))
-        if len(broken):
-            found.append(_removal(rule, values, broken, counts))
+        values, counts = _broken(levels, before, rule)
+        if counts.sum():
+            found.append(_removal(rule, values, counts))
         before.append(rule)
     return tuple(found)
 
 
-def _removal(rule: Rule, values: Configurations, broken: Any, counts: Any) -> Removal:
-    largest = broken[np.argsort(-counts[broken], kind="stable")][:_MOST]
+def _removal(rule: Rule, values: Configurations, counts: Any) -> Removal:
+    largest = np.argsort(-counts, kind="stable")[:_MOST]
     reasons: Counter[str] = Counter()
     for row in map(int, largest):
         reasons[rule.reason(values[row])] += int(counts[row])
-    return Removal(rule.name, int(counts[broken].sum()), tuple(reasons.most_common()))
+    return Removal(rule.name, int(counts.sum()), tuple(reasons.most_common()))
 
 
-def _reached(steps: Sequence[LatticeStep], counts: Any) -> Any:
-    """How many combinations of values lead to each state after the last step."""
-    for step in steps:
-        reached = np.zeros(step.n_after, dtype=counts.dtype)
-        np.add.at(reached, step.after, counts[step.before])
-        counts = reached
-    return counts
-
-
-def _tally(
+def _broken(
     levels: Mapping[str, Sequence[int]], rules: Sequence[Rule], of: Rule
 ) -> tuple[Configurations, Any]:
-    """Values of a rule's knobs, and how many configurations that meet other rules have them."""
+    """Distinct values of a rule's knobs that break it, and how many configurations have them.
+
+    These are configurations that meet all other rules given.
+    """
     used = {*of.knobs}.union(*(rule.knobs for rule in rules))
     own = {k: values if k in used else values[:1] for k, values in levels.items()}
     others = prod(len(values) for k, values in levels.items() if k not in used)
     others *= constants_hold(levels, rules)
-    steps = [*walk(own, rules, of.knobs)]
-    counts = _reached(steps, np.full(1, float(others)))
+    steps = [*walk(own, rules, of)]
+    at = next((i for i, step in enumerate(steps) if step.watched is not None), None)
+    columns = {} if at is None else dict(steps[at].watched or {})
+    constants = {k: values[0] for k, values in own.items() if k not in columns}
+    counts = _through(steps, at, np.full(1, float(others)))
     if counts.sum() >= _EXACT:
-        counts = _reached(steps, np.full(1, others, dtype=object))
+        counts = _through(steps, at, np.full(1, others, dtype=object))
     else:
         counts = counts.astype(np.int64)
-    columns = steps[-1].columns if steps else {}
-    kept = {k: column for k, column in columns.items() if k in of.knobs}
-    constants = {k: values[0] for k, values in own.items() if k not in kept}
-    return Configurations({**constants, **kept}, n=len(counts)), counts
+    values = Configurations({**constants, **columns}, n=len(counts))
+    broken = ~np.broadcast_to(of.holds(values), len(counts)) & (counts > 0)
+    if not columns:
+        return values, counts * broken
+    rows = np.stack([column[broken] for column in columns.values()], axis=1)
+    distinct, of_row = np.unique(rows, axis=0, return_inverse=True)
+    summed = np.zeros(len(distinct), dtype=counts.dtype)
+    np.add.at(summed, of_row.ravel(), counts[broken])
+    columns = dict(zip(columns, distinct.T, strict=True))
+    return Configurations({**constants, **columns}, n=len(summed)), summed
+
+
+def _through(steps: Sequence[LatticeStep], at: int | None, first: Any) -> Any:
+    """How many configurations go through each edge of a step; in all, where it is None.
+
+    Args:
+        steps: All steps.
+        at: Position of the step.
+        first: Array (1,) of the configurations that an edge path stands for.
+    """
+    reached = first
+    for step in steps[:at]:
+        onward = np.zeros(step.n_after, dtype=first.dtype)
+        np.add.at(onward, step.after, reached[step.before])
+        reached = onward
+    if at is None:
+        return reached
+    ways = np.ones(steps[-1].n_after, dtype=first.dtype)
+    for i in range(len(steps) - 1, at, -1):
+        back = np.zeros(steps[i - 1].n_after, dtype=first.dtype)
+        np.add.at(back, steps[i].before, ways[steps[i].after])
+        ways = back
+    return reached[steps[at].before] * ways[steps[at].after]
