@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +86,6 @@ class RGPE(AcquisitionOptimizer):
             raise OptionError(f"n_trials: expected a positive whole number, got {n_trials!r}")
         self.weights: FloatArray = np.zeros(0)
         self._n_trials = n_trials
-        self._inputs_of_past = SharedInputs.of(space, self.past)
         self._speed = self._base_models(_throughput)
         self._memory = self._base_models(_margin)
 
@@ -132,10 +132,15 @@ class RGPE(AcquisitionOptimizer):
         left_out = mean + std * self.rng.standard_normal((_N_SAMPLES, len(y)))
         return ranking_weights(np.array(losses), misrankings_left_out(left_out, y))
 
+    @cached_property
+    def _inputs_of_past(self) -> SharedInputs:
+        return SharedInputs.of(self.space, self.past)
+
     def _base_models(self, figures: Callable[[Outcomes], FloatArray]) -> list[_Base]:
         """A model per past instance of which there are figures (n,), NaN where a trial has none."""
         models = []
-        for item, points in zip(self.past, self._inputs_of_past.past, strict=True):
+        for number, item in enumerate(self.past):
+            points = self._inputs_of_past.past[number]
             values = figures(item.outcomes)
             known = np.flatnonzero(np.isfinite(values))
             if len(known) > self._n_trials:
