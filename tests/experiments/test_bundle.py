@@ -9,8 +9,9 @@ import pytest
 import parabolt
 from parabolt.errors import StudyError
 from parabolt.experiments.bundle import check_bundle, make_bundle
+from parabolt.experiments.results import read_results
 from parabolt.experiments.runner import run_study
-from parabolt.experiments.store import RunStore
+from parabolt.experiments.store import FailedRun, RunStore
 from parabolt.experiments.study import OptimizerChoice, Study
 
 
@@ -37,6 +38,22 @@ def test_a_bundle_is_whole_and_its_runs_come_out_again(folder, tmp_path):
     assert check.n_runs == 3
     assert len(set(check.checked)) == 2
     assert check.different == ()
+
+
+def test_a_bundle_is_read_as_the_directory_that_it_was(folder, tmp_path):
+    failed = RunStore(folder).load_all()[2]
+    RunStore(folder).remove(failed.key)
+    RunStore(folder).save_failure(FailedRun(failed.key, "RuntimeError: singular"))
+    make_bundle(folder, tmp_path / "b.zip")
+    (group,) = read_results([tmp_path / "b.zip"]).boards[0].groups
+    assert group.summary == "2 of 3 runs; 1 failed: RuntimeError: singular"
+    store = RunStore(tmp_path / "mine")
+    store.save(dataclasses.replace(failed, key=dataclasses.replace(failed.key, optimizer="mine")))
+    (board,) = read_results([tmp_path / "mine", tmp_path / "b.zip"]).boards
+    assert [group.label for group in board.groups] == ["random", "mine"]
+    (tmp_path / "c.zip").write_bytes(b"PK")
+    with pytest.raises(StudyError, match=r"c\.zip is no bundle of a study"):
+        read_results([tmp_path / "mine", tmp_path / "c.zip"])
 
 
 def test_a_run_that_does_not_come_out_again_is_named(folder, tmp_path):

@@ -34,7 +34,7 @@ def report(
         list[str] | None,  # a path would make one of `./published` and `published`
         typer.Option(
             "--with",
-            help="A directory or packed file of runs, or `published`; may be repeated.",
+            help="A directory, bundle or packed file of runs, or `published`; may be repeated.",
         ),
     ] = None,
     against: Annotated[

@@ -6,10 +6,8 @@ that are not embedded, and `SHA256SUMS` of all of them.
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parabolt.errors import StudyError
+from parabolt.experiments.archive import packed_archive, unpack_archive
 from parabolt.experiments.manifest import FILE_NAME, load_manifest
 from parabolt.experiments.results import have_same_evaluations
 from parabolt.experiments.run import execute
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
     from parabolt.experiments.run import Run
     from parabolt.problems.problem import Problem
-
-_SUMS = "SHA256SUMS"
 
 
 @dataclass(frozen=True)
@@ -90,8 +87,7 @@ def make_bundle(folder: Path, path: Path) -> Bundle:
     for number, address in enumerate(manifest.study.problems):
         files |= _table_files(number, Path(address))
     contents = {name: found.read_bytes() for name, found in sorted(files.items())}
-    sums = "".join(f"{sha256(c).hexdigest()}  {name}\n" for name, c in contents.items())
-    content = _archive({**contents, _SUMS: sums.encode()})
+    content = packed_archive(contents)
     write_whole(path, content)
     return Bundle(path, sha256(content).hexdigest(), len(there), len(failed))
 
@@ -110,7 +106,7 @@ def check_bundle(path: Path, *, n_runs: int = 5, seed: int = 0) -> Check:
     """
     with TemporaryDirectory() as name:
         folder = Path(name)
-        _extract(path, folder)
+        unpack_archive(path, folder)
         manifest = load_manifest(folder)
         if manifest is None:
             raise StudyError(f"{path} is no bundle of a study: it holds no {FILE_NAME}")
@@ -149,28 +145,3 @@ def _bundled_table(folder: Path, number: int) -> Path | None:
     place = folder / "tables" / str(number)
     files = [f for f in sorted(place.glob("*")) if f.suffix in (".csv", ".parquet")]
     return files[0] if files else None
-
-
-def _archive(contents: dict[str, bytes]) -> bytes:
-    """A ZIP archive; the same contents give the same bytes."""
-    sink = BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in contents.items():
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-    return sink.getvalue()
-
-
-def _extract(path: Path, folder: Path) -> None:
-    """Unpacks an archive whose files are those of its `SHA256SUMS`."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            sums = archive.read(_SUMS).decode().splitlines()
-            wanted = {name: digest for digest, _, name in (s.partition("  ") for s in sums)}
-            if set(archive.namelist()) != {*wanted, _SUMS}:
-                raise StudyError(f"{path}: its files are not those that {_SUMS} names")
-            for name, digest in wanted.items():
-                if sha256(archive.read(name)).hexdigest() != digest:
-                    raise StudyError(f"{path}: {name} is not what was bundled")
-                archive.extract(name, folder)
-    except (OSError, zipfile.BadZipFile, KeyError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path} is no bundle of a study: {error}") from error

@@ -10,11 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from parabolt.errors import TableError
+from parabolt.experiments.archive import unpack_archive
 from parabolt.experiments.manifest import load_manifest
 from parabolt.experiments.packed import read_packed
 from parabolt.experiments.protocol import Protocol
@@ -23,7 +26,6 @@ from parabolt.experiments.store import RunStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
-    from pathlib import Path
 
     from parabolt.experiments.run_key import RunKey
     from parabolt.experiments.store import FailedRun
@@ -169,7 +171,8 @@ def read_results(
     """The results of stores, read together.
 
     Args:
-        folders: Directories of runs, or packed files of them (see `pack_store`).
+        folders: Directories of runs, packed files of them (see `pack_store`), or bundles (`.zip`,
+            see `make_bundle`).
         only: Keys of the runs to read; by default all that are there, and those that are missing
             from their studies.
         baselines: Further ones, of which only runs on the problems of `folders` are added.
@@ -177,7 +180,7 @@ def read_results(
     Raises:
         TableError: If a file of a run is damaged, one of them is no store of runs, or no run has
             ended in any of them.
-        StudyError: If a store's `study.json` can't be read.
+        StudyError: If a store's `study.json` can't be read, or a bundle is not what was bundled.
     """
     read = _together(map(_read, folders))
     if only is not None:
@@ -217,6 +220,10 @@ class _Read:
 
 
 def _read(path: Path) -> _Read:
+    if path.suffix == ".zip":
+        with TemporaryDirectory() as name:
+            unpack_archive(path, Path(name))
+            return _read(Path(name))
     if path.is_file():
         return _Read(*read_packed(path), [])
     store, manifest = RunStore(path), load_manifest(path)
