@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from parabolt.errors import InstanceError, InvalidConfigurationError
-from parabolt.frameworks.registry import launches
+from parabolt.frameworks.registry import launches, launching_framework
 from parabolt.instances.catalogue import instance_document, instance_from_document, load_instance
 from parabolt.instances.cluster_words import parse_cluster
 from parabolt.instances.model_shape import ModelShape
@@ -42,6 +42,11 @@ REFUSED = [
     ("torchtitan", "dp=1 pp=16 zero=0", "12 layers are too few for 16 stages"),
     ("torchtitan", "dp=8 pp=2 zero=3 chunks=5", "never make 10 virtual stages"),
     ("torchtitan", "dp=16 zero=3 precision=nvfp4", "it converts to fp8 and mxfp8"),
+    (
+        "torchtitan",
+        "dp=8 pp=2 zero=3 schedule=zero_bubble",
+        "needs several chunks, and chunks is 1",
+    ),
     ("torchtitan", "dp=16 zero=1", "not optimizer states alone"),
     ("deepspeed", "dp=8 pp=2", "pipeline stages need a model written as a PipelineModule"),
     ("deepspeed", "dp=16 zero=3 precision=fp8", "precision=fp8: its formats are fp16 and bf16"),
@@ -196,3 +201,41 @@ def test_megatron_is_not_told_a_hybrid_as_a_transformer():
     }
     assert "state-space layers" in by_name["Megatron-LM"].reason
     assert by_name["NeMo"].reason == ""
+
+
+#: Framework, a configuration of 16 GPUs, and what is told beyond the settings of the neutral one.
+TOLD = [
+    ("torchtitan", "dp=16 zero=3 recompute=selective", [
+        "--activation_checkpoint.mode selective", "--activation_checkpoint.selective_ac_option op",
+    ]),
+    ("torchtitan", "dp=16 zero=3 shard=4", [
+        "--parallelism.data_parallel_replicate_degree 4",
+        "--parallelism.data_parallel_shard_degree 4",
+    ]),
+    ("torchtitan", "dp=16 zero=3 ep=8 etp=1", [
+        "--parallelism.expert_parallel_degree 8", "--parallelism.expert_tensor_parallel_degree 1",
+    ]),
+    ("deepspeed", "dp=16 zero=3 shard=8", ["zero_optimization.zero_hpz_partition_size = 8"]),
+    ("deepspeed", "dp=16 zero=3 precision=fp16", ["fp16.enabled = true"]),
+    ("deepspeed", "dp=16 zero=3 overlap_grad=off", ["zero_optimization.overlap_comm = false"]),
+    ("deepspeed", "dp=16 zero=3 offload=activations", [
+        "zero_optimization.offload_optimizer.device = cpu",
+        "activation_checkpointing.cpu_checkpointing = true",
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), TOLD)
+def test_settings_of_further_knobs(name, text, expected):
+    neutral = Configuration.parse("dp=16 zero=3 bucket=64")
+    framework = launching_framework(name)
+    before = framework.launch(instance(name), neutral).flags
+    told = framework.launch(instance(name), Configuration.parse(f"{text} bucket=64"))
+    assert told.reason == ""
+    assert [flag for flag in told.flags if flag not in before] == expected
+
+
+def test_a_schedule_without_bubble():
+    c = Configuration(dp=8, pp=2, zero=3, chunks=3, bucket=64, schedule="zero_bubble")
+    launch = launching_framework("torchtitan").launch(instance("torchtitan"), c)
+    assert "--parallelism.pipeline_parallel_schedule InterleavedZeroBubble" in launch.flags

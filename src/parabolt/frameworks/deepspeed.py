@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from parabolt.frameworks.framework import Framework
+from parabolt.frameworks.framework import PASSED, Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import HUMAN, TORCH_GIB, memory_gib, quantity
 from parabolt.frameworks.rules import two_bytes, ulysses_heads
 from parabolt.instances.micro_batches import micro_batch_size, n_micro_batches, whole_micro_batches
+from parabolt.space.knobs import KNOBS
 from parabolt.space.rules import Rule
 
 if TYPE_CHECKING:
@@ -76,9 +77,12 @@ def settings(instance: Instance, c: Configuration) -> Settings:
         f"train_batch_size = {work.batch_size}",
         f"train_micro_batch_size_per_gpu = {micro_batch_size(work, c)}",
         f"gradient_accumulation_steps = {n_micro_batches(work, c)}",
-        "bf16.enabled = true",
+        f"{KNOBS['precision'].scale.word(c.precision)}.enabled = true",
         f"zero_optimization.stage = {instance.zero_stage(c.zero)}",
         *(_buckets(c) if c.dp > 1 else []),
+        *([f"zero_optimization.zero_hpz_partition_size = {c.shard}"] if c.shard else []),
+        *(["zero_optimization.offload_optimizer.device = cpu"] if c.offload else []),
+        *(["activation_checkpointing.cpu_checkpointing = true"] if c.offload > 1 else []),
         *([f"tensor_parallel.autotp_size = {c.tp}"] if c.tp > 1 else []),
     ]
     is_one = c.zero == 0 and instance.is_optimizer_sharded
@@ -92,7 +96,7 @@ def _buckets(c: Configuration) -> list[str]:
     size = c.bucket * 1_000_000
     gather = [f"zero_optimization.allgather_bucket_size = {size}"] if c.zero < 3 else []
     return [
-        "zero_optimization.overlap_comm = true",
+        f"zero_optimization.overlap_comm = {'true' if c.overlap_grad else 'false'}",
         f"zero_optimization.reduce_bucket_size = {size}",
         *gather,
     ]
@@ -154,6 +158,7 @@ DEEPSPEED = Framework(
     log=LogFormat(DeepSpeedReader),
     rules=rules,
     settings=settings,
+    passed=PASSED | {"precision", "shard", "offload", "overlap_grad"},
     rejections=(
         r"Check batch related parameters\. train_batch_size is not equal",
         r"Train batch size must be divisible by micro-batch data parallelism",

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parabolt.frameworks.framework import Framework
+from parabolt.frameworks.framework import PASSED, Framework
 from parabolt.frameworks.launch_settings import Settings
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.quantities import HUMAN, TORCH_GIB, memory_gib, quantity
 from parabolt.frameworks.rules import kv_heads_divisible, whole_sequence, without
 from parabolt.instances.micro_batches import micro_batch_size, n_micro_batches, whole_micro_batches
-from parabolt.space.knobs import KNOBS, Precision
+from parabolt.space.knobs import KNOBS, Precision, Schedule
 from parabolt.space.rules import Rule, stages_filled
 
 if TYPE_CHECKING:
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 VERSION = "0.2"
 DOCUMENTATION = "https://github.com/pytorch/torchtitan/blob/main/torchtitan/config/job_config.py"
 _RESHARD = {2: "never", 3: "always"}
+_MODE = "--activation_checkpoint.mode"
+_RECOMPUTATION = {
+    "none": (f"{_MODE} none",),
+    "selective": (f"{_MODE} selective", "--activation_checkpoint.selective_ac_option op"),
+    "layer": (f"{_MODE} full",),
+    "chunk": (f"{_MODE} full",),
+}
 
 
 def rules(instance: Instance) -> tuple[Rule, ...]:
@@ -58,6 +65,12 @@ def rules(instance: Instance) -> tuple[Rule, ...]:
         ),
         _pipeline_micro_batches(work),
         _expert_shards(),
+        Rule(
+            "zero_bubble_with_chunks",
+            ("chunks", "schedule"),
+            lambda c: (c.schedule != Schedule.ZERO_BUBBLE) | (c.chunks > 1),
+            lambda c: f"schedule=zero_bubble needs several chunks, and chunks is {c.chunks}",
+        ),
         Rule(
             "no_nvfp4",
             ("precision",),
@@ -128,22 +141,26 @@ def settings(instance: Instance, c: Configuration) -> Settings:
     """Overrides for a configuration. ZeRO 2 and 3 are FSDP2 without and with resharding."""
     work = instance.workload
     micro = micro_batch_size(work, c)
-    is_sharded = c.zero > 1 or c.dp == 1
+    shard = (c.shard or c.dp) if c.zero > 1 or c.dp == 1 else 1
+    recompute = KNOBS["recompute"].scale.word(c.recompute)
+    recompute = work.recomputation if recompute == "none" else recompute
     flags = [
-        f"--parallelism.data_parallel_replicate_degree {1 if is_sharded else c.dp}",
-        f"--parallelism.data_parallel_shard_degree {c.dp if is_sharded else 1}",
+        f"--parallelism.data_parallel_replicate_degree {c.dp // shard}",
+        f"--parallelism.data_parallel_shard_degree {shard}",
         f"--parallelism.tensor_parallel_degree {c.tp}",
         f"--parallelism.pipeline_parallel_degree {c.pp}",
         f"--parallelism.context_parallel_degree {c.cp}",
+        *([f"--parallelism.expert_parallel_degree {c.ep}"] if c.ep > 1 else []),
+        *([f"--parallelism.expert_tensor_parallel_degree {c.etp}"] if c.etp else []),
         *([f"--parallelism.fsdp_reshard_after_forward {_RESHARD[c.zero]}"] if c.zero > 1 else []),
         *_pipeline(instance, c, micro),
         f"--training.seq_len {work.sequence_length}",
         f"--training.local_batch_size {work.batch_size // c.dp if c.pp > 1 else micro}",
         f"--training.global_batch_size {work.batch_size}",
-        f"--activation_checkpoint.mode {'none' if work.recomputation == 'none' else 'full'}",
+        *_RECOMPUTATION[recompute],
     ]
     notes = ["the gradient bucket is a block of the model, whatever `bucket` says"]
-    if work.recomputation == "chunk":
+    if recompute == "chunk":
         notes.append("recomputes layer by layer, not chunk by chunk: less memory than predicted")
     return Settings(flags, notes)
 
@@ -156,12 +173,18 @@ def _pipeline(instance: Instance, c: Configuration, micro: int) -> list[str]:
     per_stage = -(-n_layers // n_stages)
     is_reached = -(-n_layers // per_stage) == n_stages  # else it is the default number of stages
     return [
-        f"{option}_schedule {'1F1B' if c.chunks == 1 else 'Interleaved1F1B'}",
+        f"{option}_schedule {_schedule(c)}",
         *([f"{option}_layers_per_stage {per_stage}"] if is_reached else []),
         f"{option}_first_stage_less_layers 0",
         f"{option}_last_stage_less_layers 0",
         f"{option}_microbatch_size {micro}",
     ]
+
+
+def _schedule(c: Configuration) -> str:
+    if c.schedule == Schedule.ZERO_BUBBLE:
+        return "InterleavedZeroBubble"
+    return "1F1B" if c.chunks == 1 else "Interleaved1F1B"
 
 
 _STEP = re.compile(r"(?<!validate )(?<!val )\bstep:\s{1,12}(\d{1,12})\b")
@@ -202,6 +225,7 @@ TORCHTITAN = Framework(
     log=LogFormat(TorchtitanReader),
     rules=rules,
     settings=settings,
+    passed=PASSED | {"recompute", "shard", "ep", "etp", "schedule"},
     dropped={"bucket": "its gradient bucket is a block of the model"},
     rejections=(
         r"Invalid parallel dims: dp_replicate\(",
