@@ -106,6 +106,26 @@ def test_accumulation_is_compared_by_the_size_of_a_micro_batch():
     assert difference[difference > 0].tolist() == pytest.approx([2.0 / n_doublings])
 
 
+def test_columns_of_a_table_with_every_knob():
+    """pco64, worked out from its configurations: 2^18 tokens an iteration, pp x accum batches."""
+    space = parabolt.load_problem("pco64").space
+    rows = [
+        [
+            np.log2(c.tp), np.log2(c.pp), np.log2(c.cp), np.log2(c.chunks),
+            np.log2(2**18 / (c.dp * c.cp) / (c.pp * c.grad_accum)), np.log2(c.bucket), c.sp > 1,
+            {0: 1.0, 2: 2.0, 3: 3.0}[int(c.zero)],  # stage 0 shards the optimizer here
+        ]
+        for c in space.candidates
+    ]  # fmt: skip
+    expected = np.array(rows, dtype=float)
+    spread = np.ptp(expected, axis=0)
+    varies = spread > 0
+    expected = (expected - expected.min(axis=0))[:, varies] / spread[varies]
+    inputs = SharedInputs.of(space, [])
+    assert inputs.candidates.shape == expected.shape
+    assert inputs.candidates == pytest.approx(expected)
+
+
 def test_best_of_history_by_hand():
     past = [
         trials("uscale-1b-32", ((1, 1, 8, 0), 1.0), ((1, 2, 2, 0), 0.5)),  # 3 doublings away
