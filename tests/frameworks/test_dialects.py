@@ -158,7 +158,7 @@ def test_a_dialect_is_stored_with_its_version():
     ("dialect", "message"),
     [
         ("megatron-lm@0.2", "unknown version of Megatron-LM '0.2': expected one of core 0.13"),
-        ("gpt-neox", "unknown dialect 'gpt-neox': expected one of bolt, deepspeed, fsdp2"),
+        ("gpt-neox", "unknown dialect 'gpt-neox': expected one of any, bolt, deepspeed"),
         (3, "dialect: expected a name, got 3"),
     ],
 )

@@ -13,6 +13,7 @@ from parabolt.errors import (
     UnknownNameError,
 )
 from parabolt.instances.catalogue import load_instance
+from parabolt.instances.model_shape import Experts
 from parabolt.instances.models import load_model
 from parabolt.instances.specs import Workload
 from parabolt.planner import plan as planning
@@ -217,6 +218,9 @@ def test_of_very_many_configurations_some_are_drawn(monkeypatch):
         ("llama3-8b n_layer=3", "unknown figure of a model 'n_layer'"),
         ("llama3-8b n_layers=three", "n_layers: expected a whole number, got 'three'"),
         ("llama3-8b is_tied=1", "is_tied: expected true or false, got '1'"),
+        ("llama3-8b expert.n_active=2", "unknown part of a model 'expert'"),
+        ("llama3-8b experts.n_active=2", "experts: expected n_experts, ffn_size as well"),
+        ("mixtral-8x7b experts.n_active=x", "n_active: expected a whole number, got 'x'"),
         ("n_layers=3 n_heads=8", "model: expected a name, or hidden_size, ffn_size; got"),
     ],
 )
@@ -229,3 +233,17 @@ def test_a_model_in_words():
     assert load_model("llama3-405b n_layers=7") == replace(load_model("llama3-405b"), n_layers=7)
     own = load_model("n_layers=78 n_heads=64 hidden_size=13824 ffn_size=55296 is_tied=true")
     assert (own.n_layers, own.hidden_size, own.is_tied) == (78, 13824, True)
+    mixtral = load_model("mixtral-8x7b")
+    four = load_model("mixtral-8x7b experts.n_active=4 vocabulary=9")
+    assert four == replace(mixtral, vocabulary=9, experts=replace(mixtral.experts, n_active=4))
+    moe = "experts.n_experts=8 experts.n_active=2 experts.ffn_size=512"
+    assert load_model(f"llama3-8b {moe}").experts == Experts(8, 2, 512)
+
+
+def test_what_no_framework_can_do_without():
+    """ZeRO-3 with stages that do not divide 32 layers, tensor parallelism over two hosts."""
+    knobs = {"tp": (16,), "pp": (3,), "zero": (3,)}
+    found = instance(knobs, cluster="12x8 h100", dialect="any")
+    lattice = enumerate_lattice(dict(found.levels), plan_rules(found))
+    assert {(c.dp, c.tp, c.pp, c.cp, c.zero) for c in lattice} >= {(2, 16, 3, 1, 3)}
+    assert CandidateSet.of(instance(knobs, cluster="12x8 h100")).n == 0

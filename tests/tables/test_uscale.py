@@ -155,7 +155,9 @@ def test_the_dialect_of_the_sweep():
         with pytest.raises(parabolt.errors.InvalidConfigurationError, match=reason):
             instance.check(configuration)
     assert instance.workload.is_sequence_parallel
-    with pytest.raises(InstanceError, match=r"unknown dialect 'x': expected one of bolt, .*nanotr"):
+    with pytest.raises(
+        InstanceError, match=r"unknown dialect 'x': expected one of any, bolt, .*nanotr"
+    ):
         parse_instance(
             instance_text("uscale-8b-16").replace('dialect = "nanotron"', 'dialect = "x"'),
             origin="i",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from parabolt.space.rules import Rule
 
 BOLT = "bolt"
+#: What no framework can do without: for runs as they were measured, whoever ran them.
+ANY = "any"
 #: What knows the dialects of frameworks. It lies above instances, so it is imported when one is
 #: asked for.
 _FRAMEWORKS = "parabolt.frameworks.registry:dialect"
@@ -27,15 +29,16 @@ def load_dialect(name: str) -> Callable[[Instance], tuple[Rule, ...]]:
     """Gives the rules of an instance: `bolt`, or a framework with or without its version.
 
     Args:
-        name: Such as `bolt`, `torchtitan` or `megatron-lm@0.16`.
+        name: Such as `bolt`, `torchtitan` or `megatron-lm@0.16`; `any` for what none can do
+            without.
 
     Raises:
         UnknownNameError: If there is no such dialect.
     """
-    if name == BOLT:
-        return bolt
+    if name in (BOLT, ANY):
+        return bolt if name == BOLT else _of_every_framework
     module, _, function = _FRAMEWORKS.partition(":")
-    of_framework = getattr(import_module(module), function)(name, others=(BOLT,))
+    of_framework = getattr(import_module(module), function)(name, others=(ANY, BOLT))
     return lambda instance: (*_of_every_framework(instance), *of_framework(instance))
 
 

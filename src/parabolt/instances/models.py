@@ -31,7 +31,8 @@ def load_model(name: str) -> ModelShape:
 
     Args:
         name: The name or path. Figures may follow and replace those of the model, as in
-            `llama3-405b n_layers=7`, or stand alone where they state all that a shape needs.
+            `llama3-405b n_layers=7`, or stand alone where they state all that a shape needs. Those
+            of a part are `experts.n_active=4`.
 
     Raises:
         UnknownNameError: If the catalogue has no such model, or a shape no such figure.
@@ -39,13 +40,35 @@ def load_model(name: str) -> ModelShape:
     """
     base, *words = name.split() if "=" in name else [name]
     figures = [base, *words] if "=" in base else words
-    stated = dict(read_figure(word, ModelShape, "model") for word in figures)
-    if "=" not in base:
-        return replace(_named(base), **stated)
+    shape = None if "=" in base else _named(base)
+    whole = [word for word in figures if "." not in word.partition("=")[0]]
+    stated = dict(read_figure(word, ModelShape, "model") for word in whole)
+    stated |= _parts(shape, [word for word in figures if word not in whole])
+    if shape is not None:
+        return replace(shape, **stated)
     missing = [f.name for f in fields(ModelShape) if f.default is MISSING and f.name not in stated]
     if missing:
         raise InstanceError(f"model: expected a name, or {', '.join(missing)}; got {name!r}")
     return ModelShape(**stated)
+
+
+def _parts(shape: ModelShape | None, words: list[str]) -> dict[str, Any]:
+    """The parts of a shape that `part.figure=value` state, with the other figures as they are."""
+    stated: dict[str, dict[str, Any]] = {}
+    for word in words:
+        part, _, figure = word.partition(".")
+        if part not in MODEL_PARTS:
+            raise UnknownNameError.of("part of a model", part, MODEL_PARTS)
+        name, value = read_figure(figure, MODEL_PARTS[part], part)
+        stated.setdefault(part, {})[name] = value
+    made = {}
+    for part, figures in stated.items():
+        kind, own = MODEL_PARTS[part], getattr(shape, part, None)
+        missing = [f.name for f in fields(kind) if f.default is MISSING and f.name not in figures]
+        if own is None and missing:
+            raise InstanceError(f"{part}: expected {', '.join(missing)} as well")
+        made[part] = kind(**figures) if own is None else replace(own, **figures)
+    return made
 
 
 def _named(name: str) -> ModelShape:
