@@ -247,3 +247,13 @@ def test_what_no_framework_can_do_without():
     lattice = enumerate_lattice(dict(found.levels), plan_rules(found))
     assert {(c.dp, c.tp, c.pp, c.cp, c.zero) for c in lattice} >= {(2, 16, 3, 1, 3)}
     assert CandidateSet.of(instance(knobs, cluster="12x8 h100")).n == 0
+
+
+def test_stages_that_are_not_equal_are_said_to_count_as_equal():
+    knobs = {"pp": (5,), "cp": (1,), "chunks": (1,), "zero": (3,)}
+    uneven = instance(knobs, cluster="5x8 h100", dialect="torchtitan")
+    assert make_plan(uneven, max_risk=1.0).assumptions[-1] == (
+        "uneven stages counted as equal ones, such as 6.4 layers in each of 5 x 1"
+    )
+    even = instance({**knobs, "pp": (4,)}, cluster="4x8 h100", dialect="torchtitan")
+    assert not any("uneven" in text for text in make_plan(even, max_risk=1.0).assumptions)

@@ -196,13 +196,28 @@ def make_plan(
     shortlist = lattice.take(order[: _SHORTLIST * n_best])
     prediction = model.predict(shortlist)
     chosen = _without_bucket_twins(shortlist, np.flatnonzero(prediction.p_oom <= max_risk))
+    entries = tuple(_entry(model, shortlist, prediction, row) for row in chosen[:n_best])
     return Plan(
-        tuple(_entry(model, shortlist, prediction, row) for row in chosen[:n_best]),
+        entries,
         candidates,
         len(lattice),
         int(fits.sum()),
         model.calibration.n_trials,
-        model.assumptions,
+        (*model.assumptions, *_uneven_stages(instance.model.n_layers, entries)),
+    )
+
+
+def _uneven_stages(n_layers: int, entries: tuple[PlannedConfiguration, ...]) -> tuple[str, ...]:
+    """That stages count as equal where a framework gives some a layer more."""
+    of_entries = (entry.configuration for entry in entries)
+    uneven = [c for c in of_entries if n_layers % (c.pp * c.chunks) and c.pp > 1]
+    if not uneven or uneven[0].first_layers or uneven[0].last_layers:
+        return ()
+    c = uneven[0]
+    mean = n_layers / (c.pp * c.chunks)
+    return (
+        f"uneven stages counted as equal ones, such as {mean:g} layers in each of {c.pp} x "
+        f"{c.chunks}",
     )
 
 
