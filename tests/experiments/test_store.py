@@ -98,6 +98,28 @@ def test_any_parquet_reader_reads_a_run(tmp_path):
     assert json.loads(data.schema.metadata[b"parabolt.run"])["key"]["optimizer"] == "random"
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_initial": 10**400}, "n_initial: expected a count"),
+        ({"n_initial": -1}, "n_initial: expected a count"),
+        ({"optimum": 10**400}, "int too large"),
+        ({"seed": 10**400}, "seed: expected a whole number below 2"),
+        ({"problem": []}, "problem: expected a text"),
+        ({"optimizer": "\ud800"}, "surrogates not allowed"),
+    ],
+)
+def test_a_file_of_impossible_words_and_numbers_is_no_run(tmp_path, change, message):
+    data = run_to_arrow(short_run())
+    about = json.loads(data.schema.metadata[b"parabolt.run"])
+    about |= {name: value for name, value in change.items() if name in about}
+    about["key"] |= {name: value for name, value in change.items() if name in about["key"]}
+    path = tmp_path / "x.parquet"
+    pq.write_table(data.replace_schema_metadata({"parabolt.run": json.dumps(about)}), path)
+    with pytest.raises(TableError, match=f"is no run of parabolt.*{message}"):
+        RunStore(tmp_path).load(path)
+
+
 @pytest.mark.parametrize("n_kept", [0, 200, -1])
 def test_a_damaged_file_is_named_and_does_not_count(tmp_path, n_kept):
     store, run = RunStore(tmp_path), short_run()

@@ -26,6 +26,7 @@ CONTRADICTIONS = [
     (Outcome.ok(0.0), "expected a throughput between .*, got 0$"),
     (Outcome.ok(1e160), "expected a throughput between .*, got 1e.160$"),
     (Outcome.ok(INF), "expected a throughput between .*, got inf$"),
+    (Outcome.ok(10**400), "throughput: expected a number, got 1000"),
     (Outcome.ok(NAN), "with status ok expected a throughput, got nan; try status oom"),
     (Outcome.ok(1.0, memory_margin=0.5), "margin of at most 0, as the run fitted, got 0.5$"),
     (Outcome.ok(1.0, memory_margin=-1.5), "margin of at least -1, finite or nan, got -1.5$"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -63,6 +64,9 @@ def run() -> None:
         status = app(standalone_mode=False)
     except ParaboltError as error:
         sys.exit(_fail(str(error)))
+    except OSError as error:  # a place that nobody foresaw; what is foreseen is an error of ours
+        where = "" if error.filename is None else f"{os.fspath(error.filename)!r}: "
+        sys.exit(_fail(f"{where}{error.strerror or error}"))
     except typer.Abort:
         sys.exit(130)
     except _UsageError as error:
@@ -72,5 +76,6 @@ def run() -> None:
 
 
 def _fail(message: str) -> int:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    line = " ".join(message.split()).encode(errors="backslashreplace").decode()
+    typer.echo(f"error: {line}", err=True)
     return 2

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from parabolt.documents import is_there
 from parabolt.errors import TableError
 from parabolt.experiments.archive import unpack_archive
 from parabolt.experiments.manifest import load_manifest
@@ -220,6 +221,8 @@ class _Read:
 
 
 def _read(path: Path) -> _Read:
+    if not is_there(path):
+        raise TableError(f"expected runs in {path}, got nothing there")
     if path.suffix == ".zip":
         with TemporaryDirectory() as name:
             unpack_archive(path, Path(name))

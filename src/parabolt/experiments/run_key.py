@@ -118,6 +118,12 @@ class RunKey:
         Raises:
             KeyError, TypeError, ValueError: If it is none.
         """
+        for name in ("problem", "optimizer"):
+            if not isinstance(found[name], str):
+                raise TypeError(f"{name}: expected a text, got {found[name]!r}")
+            found[name].encode()  # half of a character is no text
+        if type(found["seed"]) is not int or not 0 <= found["seed"] < 2**32:
+            raise ValueError(f"seed: expected a whole number below 2^32, got {found['seed']!r}")
         options = tuple((name, value) for name, value in found["options"])
         # Only version 0.1.0 wrote keys without a version.
         rest = {"code": "", "parabolt": "0.1.0", **found}

@@ -150,7 +150,10 @@ class RunStore:
             return run_from_arrow(pq.read_table(pa.BufferReader(content), use_threads=False))
         except TableError as error:
             raise TableError(f"{path}: {error}") from error
-        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        except (
+            OSError, pa.ArrowException, KeyError, TypeError, ValueError, ArithmeticError,
+            AttributeError, RecursionError,
+        ) as error:  # fmt: skip
             raise TableError(f"{path} is no run of parabolt: {error!r}") from error
 
     def load_all(self) -> list[Run]:
@@ -300,6 +303,12 @@ def _gib_of_version_0_1(key: RunKey) -> float:
     return load_instance(key.problem).gib_per_peak_mem if key.problem in instance_names() else 1.0
 
 
+def _count(name: str, value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError(f"{name}: expected a count, got {value!r}")
+    return value
+
+
 def run_from_arrow(data: pa.Table) -> Run:
     """The inverse of `run_to_arrow`; what version 0.1 did not write is NaN.
 
@@ -325,7 +334,7 @@ def run_from_arrow(data: pa.Table) -> Run:
     return Run(
         key=key,
         optimum=float(about["optimum"]),
-        n_initial=int(about["n_initial"]),
+        n_initial=_count("n_initial", about["n_initial"]),
         configurations=Configurations.from_plain(columns, data.num_rows),
         observed=columns["observed_throughput"],
         outcomes=Outcomes.from_columns(columns),
@@ -335,6 +344,6 @@ def run_from_arrow(data: pa.Table) -> Run:
         was_shortened=columns["was_shortened"],
         start_s=columns.get("start_s", unknown),
         end_s=columns.get("end_s", unknown),
-        n_gpus=int(about.get("n_gpus", 0)),
+        n_gpus=_count("n_gpus", about.get("n_gpus", 0)),
         environment=dict(about.get("environment", {})),
     )

@@ -42,10 +42,15 @@ def check_observation(configuration: Configuration, outcome: Outcome) -> None:
         raise ObservationError(f"{configuration}: expected an Outcome, got {outcome!r}")
     for name in FIELDS:
         value = getattr(outcome, name)
-        if not isinstance(value, Real | Status | Source):
+        if not isinstance(value, Real | Status | Source) or not _is_float(value):
             raise ObservationError(f"{configuration}: {name}: expected a number, got {value!r}")
     for contradiction in (*_in_throughput(outcome), *_in_memory(outcome)):
         raise ObservationError(f"{configuration}: with status {outcome.status} {contradiction}")
+
+
+def _is_float(value: object) -> bool:
+    """Whether a number of Python, which may have any length, is in the range of a float."""
+    return not isinstance(value, int) or abs(value) < 2**63
 
 
 def _in_throughput(outcome: Outcome) -> Iterator[str]:
