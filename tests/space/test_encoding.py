@@ -11,6 +11,7 @@ from parabolt.space import encoding as encoding_module
 from parabolt.space.configuration import Configuration
 from parabolt.space.configurations import Configurations
 from parabolt.space.encoding import Encoding, RowIndex
+from parabolt.space.knobs import KNOBS
 
 
 @pytest.mark.parametrize("name", ["pco16", "pco32", "pco64"])
@@ -131,3 +132,31 @@ def test_search_space_refuses_bad_candidates():
         SearchSpace(instance, rows[:0])
     with pytest.raises(InvalidConfigurationError, match="bucket 2048 is not among"):
         SearchSpace(instance, [[5, 0, 0, 0, 0, 11, 0, 0]])
+
+
+def test_codes_beyond_int64_are_exact():
+    """With 12 knobs of 60 values each there are 2 x 10^21 codes."""
+    names = [
+        "dp", "tp", "pp", "cp", "bucket", "chunks", "micro_batch", "recompute_layers", "ep", "etp",
+        "first_layers", "last_layers",
+    ]  # fmt: skip
+    values = {name: tuple(range(1, 61)) for name in names}
+    encoding = Encoding({name: values.get(name, (knob.neutral,)) for name, knob in KNOBS.items()})
+    assert encoding.n_codes == 60**12 > 2**63
+    rng = np.random.default_rng(0)
+    positions = rng.integers(60, size=(500, 12))
+    positions[1] = [*positions[0][:-1], (positions[0][-1] + 1) % 60]  # one apart
+    found = encoding.at(positions)
+    codes = encoding.codes_of(found)
+    order = [name for name in KNOBS if name in values]
+    assert codes.tolist() == [
+        sum((getattr(c, name) - 1) * 60 ** (11 - i) for i, name in enumerate(order)) for c in found
+    ]
+    assert encoding.from_codes(codes) == found
+    index = RowIndex(codes, encoding.n_codes)
+    assert index.rows(codes).tolist() == list(range(500))
+    assert [index.row(encoding.code(c)) for c in found] == list(range(500))
+    assert index.row(encoding.code(Configuration(bucket=1))) == -1
+    assert index.row(-1) == -1
+    off = encoding.codes_of(Configurations({"dp": [61, 1], "bucket": 1, "tp": 1, "zero": 2}))
+    assert off.tolist() == [-1, -1]

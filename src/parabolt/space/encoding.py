@@ -9,6 +9,7 @@ codes are lexicographic configurations.
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Largest code space that is indexed by a plain array; beyond it codes are searched by bisection.
 _DENSE_CODES = 1 << 26
+#: Codes beyond it are no int64.
+_LARGEST_CODE = 1 << 62
 
 
 class Encoding:
@@ -54,8 +57,11 @@ class Encoding:
         }
         self.labels = tuple(label for axis in self.axes for label in axis.labels)
         self._sizes = np.array([len(axis.values) for axis in self.axes], dtype=np.int64)
-        self.n_codes = int(np.prod(self._sizes, dtype=np.float64))
-        self._strides = np.append(np.cumprod(self._sizes[::-1])[-2::-1], 1)[: len(self.axes)]
+        sizes = [len(axis.values) for axis in self.axes]
+        self.n_codes = prod(sizes)
+        #: Codes that int64 does not hold are Python's whole numbers.
+        dtype = np.int64 if self.n_codes < _LARGEST_CODE else object
+        self._strides: Any = np.array([prod(sizes[i + 1 :]) for i in range(len(sizes))], dtype)
         firsts = [axis.first_level for axis in self.axes]
         #: Where all points are consecutive whole numbers, the first of each.
         self._firsts = None if None in firsts else np.array(firsts, dtype=np.int64)
@@ -159,7 +165,7 @@ class Encoding:
 
     def from_codes(self, codes: IntArray) -> Configurations:
         """Configurations of codes (n,); the inverse of `codes`."""
-        return self.at(codes[:, None] // self._strides % self._sizes)
+        return self.at((codes[:, None] // self._strides % self._sizes).astype(np.int64))
 
     def code(self, configuration: Configuration) -> int:
         """Code of one configuration; -1 where a value is not listed or off its constant."""
