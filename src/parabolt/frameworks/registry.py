@@ -105,12 +105,14 @@ def rejections() -> tuple[str, ...]:
 def launches(instance: Instance, configuration: Configuration) -> tuple[LaunchSettings, ...]:
     """Launch settings of a configuration in every framework that they are known for.
 
-    An instance whose dialect is a version of one has the settings of that version.
+    An instance whose dialect is one of these has its settings alone, at that version.
     """
-    base, _, version = instance.dialect.partition("@")
-    own = ALIASES.get(base, base) if version else ""
+    base = instance.dialect.partition("@")[0]
+    found = FRAMEWORKS.get(ALIASES.get(base, base))
+    if found is not None and found.settings:
+        return (launching_framework(instance.dialect).launch(instance, configuration),)
     return tuple(
-        (framework.at(version) if name == own else framework).launch(instance, configuration)
-        for name, framework in FRAMEWORKS.items()
+        framework.launch(instance, configuration)
+        for framework in FRAMEWORKS.values()
         if framework.settings
     )
