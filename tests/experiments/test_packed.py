@@ -112,7 +112,7 @@ def test_baselines_join_the_problems_that_there_are(folder, tmp_path):
 
 
 def test_a_place_without_runs_is_no_store(folder, tmp_path):
-    with pytest.raises(TableError, match=r"expected runs in .*nowhere, got none"):
+    with pytest.raises(TableError, match=r"expected runs in .*nowhere, got nothing there"):
         read_results([folder, tmp_path / "nowhere"])
 
 

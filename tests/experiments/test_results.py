@@ -8,7 +8,7 @@ import pytest
 import parabolt
 from parabolt.analysis.metrics import evaluations_to, final_regret_percent, simple_regret
 from parabolt.experiments.protocol import Protocol
-from parabolt.experiments.results import collect, read_results
+from parabolt.experiments.results import collect, have_same_evaluations, read_results
 from parabolt.experiments.run import Run, execute
 from parabolt.experiments.run_key import RunKey
 from parabolt.experiments.store import FailedRun, RunStore
@@ -53,6 +53,15 @@ def test_runs_with_one_key_and_other_evaluations_are_told(run_of):
     assert results.boards[0].groups[0].runs == (run,)
     (notice,) = results.notices
     assert notice.startswith("pco4-cpu, random, seed 0: two runs with one key have different")
+
+
+def test_the_last_digit_of_what_was_told_is_the_processors(run_of):
+    run = run_of()
+    rounded = dataclasses.replace(run, observed=np.nextafter(run.observed, np.inf))
+    assert have_same_evaluations(run, rounded)
+    assert collect([run, rounded]).notices == ()
+    assert not have_same_evaluations(run, dataclasses.replace(run, observed=run.observed + 1e-9))
+    assert not have_same_evaluations(run, run.cut(3))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +151,7 @@ def test_stores_are_read_together(run_of, tmp_path):
     only = [run.key for run in results.counted() if run.key.optimizer != "b"]
     found = groups(read_results([tmp_path / "two", tmp_path / "one"], only=only))
     assert list(found) == [("pco4-cpu", "a"), ("pco4-cpu", "c")]
-    with pytest.raises(parabolt.TableError, match=r"expected runs in .*three, got none"):
+    with pytest.raises(parabolt.TableError, match=r"expected runs in .*three, got nothing there"):
         read_results([tmp_path / "three"])
 
 
