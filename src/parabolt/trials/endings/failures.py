@@ -81,6 +81,8 @@ class Account:
         lines: All lines that aren't source code or stack frames, in order.
         failures: All failures that weren't gone past, in order.
         shortages: All lines about lacking memory that weren't gone past, in order.
+        unclear: Lines that say for good that memory ran out, and that one single step follows where
+            nothing says whose either is: another rank may have told of the step before late.
         has_begun: Whether any rank reported a step.
     """
 
@@ -96,6 +98,13 @@ class Account:
         self.failures = sorted(
             (f for f in failures if not past(f.line)), key=lambda f: f.line.order
         )
+        self.unclear = [
+            s.line
+            for s in shortages
+            if s.weight is Weight.FATAL
+            and s.line.rank is None
+            and steps_reported.n_past(s.line) == 1
+        ]
         self.shortages = sorted(
             (s for s in shortages if not past(s.line, by_anyone=s.weight < Weight.FATAL)),
             key=lambda s: s.line.order,

@@ -13,19 +13,25 @@ if TYPE_CHECKING:
 
 
 class _Series:
-    """Positions of the steps of one series, how far it had come at each and how far it will."""
+    """The steps of one series: their positions, their numbers, how far it had come at each."""
 
     def __init__(self, steps: list[Step]) -> None:
         # A bar at 0 has not moved; of other series step 0 is the first.
         start = 0 if steps[0].series.startswith("bar") else -1
-        numbers = [step.number for step in steps]
+        self._numbers = numbers = [step.number for step in steps]
         self._orders = [step.line.order for step in steps]
-        self._reached = [*accumulate(numbers, max, initial=start)]
         self._to_come = [*accumulate(reversed(numbers), max, initial=start)][::-1]
+        self._reached = [*accumulate(numbers, max, initial=start)]
 
-    def goes_past(self, order: int) -> bool:
+    def n_past(self, order: int) -> int:
+        """0, 1, or 2 for any more."""
         at = bisect_left(self._orders, order)
-        return self._to_come[at] > self._reached[at]
+        reached = self._reached[at]
+        if self._to_come[at] <= reached:
+            return 0
+        further = (number for number in self._numbers[at:] if number > reached)
+        first = next(further)
+        return 2 if any(number != first for number in further) else 1
 
 
 class ReportedSteps:
@@ -51,10 +57,14 @@ class ReportedSteps:
             by_anyone: Whether a step of an unknown rank counts, too: libraries label their
                 warnings with a rank where the program that prints the steps does not.
         """
+        return self.n_past(line, by_anyone=by_anyone) > 0
+
+    def n_past(self, line: Line, *, by_anyone: bool = False) -> int:
+        """How many further steps the process of a line reported, 2 for any more."""
         key = (line.log, line.rank, by_anyone)
         if key not in self._series:
             self._series[key] = self._series_of(*key)
-        return any(series.goes_past(line.order) for series in self._series[key])
+        return max((series.n_past(line.order) for series in self._series[key]), default=0)
 
     def _series_of(self, log: int, rank: int | None, by_anyone: bool) -> list[_Series]:  # noqa: FBT001 - a key's part
         by_name: dict[str, list[Step]] = {}

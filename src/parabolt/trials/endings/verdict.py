@@ -231,6 +231,9 @@ def _rest(ending: Ending, account: Account, exits: Sequence[ProcessEnd]) -> Verd
     if code == 0 and ending.report_fault is not None:
         return Verdict(Status.CRASHED, ending.report_fault)
     root = first_of(exits)
+    is_own_exit = root is None or signal_of(root.exit_code) is None
+    if account.unclear and is_own_exit and code != 0:
+        return Verdict(Status.OOM, _quote(account.unclear[0]))
     lost = next((f for f in account.failures if f.kind is Kind.LOST_PEER), None)
     if root is not None and (root.is_root or lost is None):
         return Verdict(Status.CRASHED, str(root))
