@@ -16,7 +16,7 @@ import numpy as np
 
 from parabolt.instances.cluster_words import parse_cluster
 from parabolt.instances.models import load_model
-from parabolt.instances.specs import Workload
+from parabolt.instances.specs import Instance, Workload
 from parabolt.planner.request import plan_instance, plan_rules
 from parabolt.space.knobs import KNOBS
 from parabolt.space.lazy_lattice import LazyLattice
@@ -25,15 +25,19 @@ from parabolt.space.rules import check
 N_DRAWN = 1_000_000
 
 
+def every_knob_instance(dialect: str) -> Instance:
+    """A model of DeepSeek V3's kind with 126 layers on 2,304 GPUs, with every knob searched."""
+    model = replace(load_model("deepseek-v3"), n_layers=126)
+    workload = Workload(8192, 2304)
+    knobs: dict[str, tuple[int, ...]] = dict.fromkeys(KNOBS, ())
+    return plan_instance(model, parse_cluster("288x8 b200"), workload, knobs=knobs, dialect=dialect)
+
+
 def main() -> None:
     """Prints the figures for every dialect that has most of the knobs."""
-    model = replace(load_model("deepseek-v3"), n_layers=126)
     for dialect in ("bolt", "megatron-lm@0.16", "torchtitan"):
         start = time.process_time()
-        instance = plan_instance(
-            model, parse_cluster("288x8 b200"), Workload(8192, 2304),
-            knobs=dict.fromkeys(KNOBS, ()), dialect=dialect,
-        )  # fmt: skip
+        instance = every_knob_instance(dialect)
         rules = plan_rules(instance)
         lattice = LazyLattice(dict(instance.levels), rules)
         counted = time.process_time() - start

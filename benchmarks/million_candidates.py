@@ -1,7 +1,9 @@
 """A step of every method on 1,000,000 candidates: processor time of one thread, and peak memory.
 
-Usage: python benchmarks/million_candidates.py [METHOD ...]
+Usage: python benchmarks/million_candidates.py [--every-knob] [METHOD ...]
 
+With --every-knob the candidates are drawn from the lattice of 2,304 GPUs in which every knob is
+searched (`lattice_2304`); methods that use the cost model refuse knobs that it does not describe.
 Each method runs in a process of its own. The target is a step of at most 1.5 s (the first one fits
 twice) within 2 GB, after 25 observations. Other processes do not count in processor time, but they
 share caches and memory, so the figures are those of a quiet machine.
@@ -19,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import parabolt
+from lattice_2304 import every_knob_instance
 from parabolt.instances.catalogue import parse_instance
 
 N_CANDIDATES = 1_000_000
@@ -54,15 +57,20 @@ batch_size = 512
 def main(methods: list[str]) -> None:
     """Prints a line for each method."""
     print(f"{'method':14} {'first step, s':>14} {'later steps, s':>15} {'peak, GB':>9}")
-    for name in methods or parabolt.optimizer_names():
-        (first, *later), peak_gb = measured(name)
+    every_knob = methods[:1] == ["--every-knob"]
+    for name in methods[every_knob:] or parabolt.optimizer_names():
+        try:
+            (first, *later), peak_gb = measured(name, every_knob=every_knob)
+        except subprocess.CalledProcessError as error:
+            print(f"{name:14} {error.stderr.splitlines()[-1]}", flush=True)
+            continue
         print(f"{name:14} {first:14.2f} {max(later):15.2f} {peak_gb:9.2f}", flush=True)
 
 
-def measured(name: str) -> tuple[list[float], float]:
+def measured(name: str, *, every_knob: bool = False) -> tuple[list[float], float]:
     """Seconds of four steps of a method, and its peak memory in GB, from a process of its own."""
     done = subprocess.run(
-        [sys.executable, __file__, "--one", name],
+        [sys.executable, __file__, "--one", name, *["every-knob"] * every_knob],
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         check=True,
         capture_output=True,
@@ -72,12 +80,15 @@ def measured(name: str) -> tuple[list[float], float]:
     return steps, peak_gb
 
 
-def measure(name: str) -> tuple[list[float], float]:
+def measure(name: str, *, every_knob: bool = False) -> tuple[list[float], float]:
     """The same, in this process."""
-    space = parabolt.SearchSpace.lattice(parse_instance(INSTANCE, origin="benchmark"))
     rng = np.random.default_rng(0)
-    rows = np.sort(rng.choice(len(space), N_CANDIDATES, replace=False))
-    space = parabolt.SearchSpace(space.instance, space.encoded[rows])
+    if every_knob:
+        space = parabolt.SearchSpace.sampled(every_knob_instance("bolt"), N_CANDIDATES, seed=0)
+    else:
+        space = parabolt.SearchSpace.lattice(parse_instance(INSTANCE, origin="benchmark"))
+        rows = np.sort(rng.choice(len(space), N_CANDIDATES, replace=False))
+        space = parabolt.SearchSpace(space.instance, space.encoded[rows])
     optimizer = parabolt.make_optimizer(name, space, seed=0)
     for row in rng.choice(len(space), 25, replace=False):
         optimizer.tell(space.candidates[row], outcome(space.candidates[row]))
@@ -104,6 +115,6 @@ def outcome(c: parabolt.Configuration) -> parabolt.Outcome:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(measure(sys.argv[2])))
+        print(json.dumps(measure(sys.argv[2], every_knob=len(sys.argv) > 3)))
     else:
         main(sys.argv[1:])
