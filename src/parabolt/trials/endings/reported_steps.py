@@ -18,20 +18,24 @@ class _Series:
     def __init__(self, steps: list[Step]) -> None:
         # A bar at 0 has not moved; of other series step 0 is the first.
         start = 0 if steps[0].series.startswith("bar") else -1
-        self._numbers = numbers = [step.number for step in steps]
+        numbers = [step.number for step in steps]
         self._orders = [step.line.order for step in steps]
-        self._to_come = [*accumulate(reversed(numbers), max, initial=start)][::-1]
+        largest = accumulate(reversed(numbers), _two_largest, initial=(start, start))
+        self._to_come = [*largest][::-1]
         self._reached = [*accumulate(numbers, max, initial=start)]
 
     def n_past(self, order: int) -> int:
         """0, 1, or 2 for any more."""
         at = bisect_left(self._orders, order)
-        reached = self._reached[at]
-        if self._to_come[at] <= reached:
-            return 0
-        further = (number for number in self._numbers[at:] if number > reached)
-        first = next(further)
-        return 2 if any(number != first for number in further) else 1
+        return sum(number > self._reached[at] for number in self._to_come[at])
+
+
+def _two_largest(two: tuple[int, int], number: int) -> tuple[int, int]:
+    """The two largest of three numbers, the largest first; one that is there already adds none."""
+    first, second = two
+    if number in two:
+        return two
+    return (number, first) if number > first else (first, max(second, number))
 
 
 class ReportedSteps:
