@@ -3,12 +3,14 @@ import importlib
 import os
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 import parabolt
+from parabolt.optimizers.registry import LIBRARY_OPTIMIZERS, OPTIMIZERS
 
 # An example may take long on a busy machine.
 settings.register_profile("parabolt", deadline=None)
@@ -47,15 +49,21 @@ def pytest_collection_modifyitems(config, items):
     """Leaves out tests marked with a library that is not here, if that was asked for."""
     if not config.getoption("--installed-only"):
         return
-    missing = [
-        item
-        for item in items
-        if not all(_can_import(name) for mark in item.iter_markers("needs") for name in mark.args)
-    ]
+    missing = [item for item in items if not _has_its_libraries(item)]
     config.hook.pytest_deselected(items=missing)
     items[:] = [item for item in items if item not in missing]
 
 
+def _has_its_libraries(item):
+    """Whether the libraries are here that a test names: by its mark, or by an optimizer."""
+    named = [name for mark in item.iter_markers("needs") for name in mark.args]
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    optimizers = OPTIMIZERS | LIBRARY_OPTIMIZERS
+    addresses = [optimizers[v] for v in values if isinstance(v, str) and v in optimizers]
+    return all(map(_can_import, [*named, *(text.split(":")[0] for text in addresses)]))
+
+
+@cache
 def _can_import(name):
     try:
         importlib.import_module(name)

@@ -199,6 +199,7 @@ def in_the_later_version(later, code, tmp_path):
     return done.stdout
 
 
+@pytest.mark.needs("optuna")
 def test_one_line_is_a_knob_everywhere(later, tmp_path):
     """Texts, stores, tables, optimizers and adapters know a knob by its one line."""
     text = (OLD / "instance.toml").read_text() + "stripes = [1, 2, 4]\n"

@@ -181,12 +181,15 @@ def test_an_unused_integration_is_not_loaded(name):
 @pytest.mark.parametrize(
     ("integration", "own"),
     [
-        ("optuna", {"optuna"}),
-        ("optunahub", {"optuna", "optunahub"}),
-        ("nevergrad", {"nevergrad", "cmaes", "sklearn", "matplotlib"}),
-        ("configspace", {"ConfigSpace"}),
-        ("gymnasium", {"gymnasium"}),
-        ("botorch", {"torch", "botorch", "gpytorch"}),
+        pytest.param(name, own, marks=pytest.mark.needs(f"parabolt.integrations.{name}"))
+        for name, own in {
+            "optuna": {"optuna"},
+            "optunahub": {"optuna", "optunahub"},
+            "nevergrad": {"nevergrad", "cmaes", "sklearn", "matplotlib"},
+            "configspace": {"ConfigSpace"},
+            "gymnasium": {"gymnasium"},
+            "botorch": {"torch", "botorch", "gpytorch"},
+        }.items()
     ],
 )
 def test_an_integration_loads_its_own_library_only(integration, own):

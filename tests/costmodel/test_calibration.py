@@ -200,6 +200,7 @@ def test_as_many_outcomes_as_configurations(table):
         Evidence(table.instance, table.space.encoded[:3], table.outcomes.take(np.arange(2)))
 
 
+@pytest.mark.needs("matplotlib")
 def test_explanation(table, tmp_path):
     model = CostModel(table.instance)
     best = parabolt.load_problem("pco32").optimum.configuration

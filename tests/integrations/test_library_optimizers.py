@@ -64,6 +64,7 @@ def told():
     return make
 
 
+@pytest.mark.needs("ax")
 def test_ax_hears_the_margin_and_no_throughput(told):
     optimizer = told("ax")
     experiment = optimizer._client._experiment
@@ -80,6 +81,7 @@ def test_ax_hears_the_margin_and_no_throughput(told):
     assert set(data[data.trial_index == 0].metric_name) == {"throughput", "memory_margin"}
 
 
+@pytest.mark.needs("smac")
 def test_smac_hears_memoryout(told):
     optimizer = told("smac")
     values = [value for _, value in optimizer._smac.runhistory.items()]
@@ -88,6 +90,7 @@ def test_smac_hears_memoryout(told):
     assert all(value.cost < 0.0 for value in values if value.status.name == "SUCCESS")
 
 
+@pytest.mark.needs("nevergrad")
 def test_nevergrad_hears_a_violation_and_never_recommends_it(told, monkeypatch):
     optimizer = make_optimizer("nevergrad-ngopt", parabolt.load_problem("pco32").space, seed=0)
     drive(optimizer, parabolt.load_problem("pco32").evaluate, 11)
@@ -100,6 +103,7 @@ def test_nevergrad_hears_a_violation_and_never_recommends_it(told, monkeypatch):
     assert heard == [(0.0, [0.2]), (-0.25, [-0.5])]
 
 
+@pytest.mark.needs("optuna", "botorch")
 def test_optuna_gp_hears_the_constraint_and_the_lowest_throughput(told):
     optimizer = told("optuna-gp")
     lowest = optimizer.history.throughput[optimizer.history.is_feasible].min()
@@ -109,6 +113,7 @@ def test_optuna_gp_hears_the_constraint_and_the_lowest_throughput(told):
     ]
 
 
+@pytest.mark.needs("nevergrad")
 def test_nevergrad_by_any_of_its_own_names():
     problem = parabolt.load_problem("pco32")
     name = "parabolt.integrations.nevergrad:NevergradOptimizer"
@@ -138,6 +143,7 @@ def test_a_finished_run_without_a_memory_figure_fits(name):
     assert problem.space.row(optimizer.recommend()) == optimizer.history.rows[4]
 
 
+@pytest.mark.needs("optuna", "botorch", "nevergrad", "ax", "smac")
 def test_an_unknown_margin_is_told_as_one_that_fits(told):
     assert told_margin(Outcome.ok(0.25)) == -0.2
     assert told_margin(Outcome.ok(0.25, memory_margin=-0.01)) == -0.01
@@ -180,12 +186,14 @@ def test_cannot_be_hurried(name):
         make_optimizer(name, space, ask_time_limit_s=1.0)
 
 
+@pytest.mark.needs("optuna", "nevergrad", "ax", "smac")
 def test_names_are_distinct_and_every_class_says_its_own():
     assert not set(LIBRARY_OPTIMIZERS) & set(OPTIMIZERS)
     for name in LIBRARY_OPTIMIZERS:
         assert optimizer_class(name).name == name
 
 
+@pytest.mark.needs("optuna", "nevergrad", "ax", "smac")
 def test_a_study_records_the_versions_of_the_libraries_in_it():
     def packages(*names):
         choices = tuple(OptimizerChoice(name, name) for name in names)

@@ -87,6 +87,7 @@ def test_failed_fits_are_recorded_with_the_run(monkeypatch, tmp_path):
     assert store.load(store.save(run)).n_failed_fits.tolist() == run.n_failed_fits.tolist()
 
 
+@pytest.mark.needs("optuna", "cmaes")
 def test_limits_that_cannot_be():
     space = parabolt.load_problem("pco32").space
     for limit in (0, -1.0, float("nan"), float("inf")):

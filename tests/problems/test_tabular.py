@@ -180,6 +180,7 @@ def test_noise_is_on_throughput_alone_and_from_its_own_stream(pco32):
         NoisyProblem(pco32, std=-1, stream=stream)
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("seed", [0, 1, 2**32 - 1])
 def test_normals_are_pytorchs_to_the_last_bit(seed):
     import torch

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import MissingDependencyError
 from parabolt.experiments.protocol import PUBLISHED_BUDGETS
-from parabolt.integrations.configspace import candidate, configuration_space
-from parabolt.integrations.cost import cost, status_name
 
 try:
     from carps.objective_functions.objective_function import ObjectiveFunction
@@ -27,6 +25,9 @@ try:
     from carps.utils.trials import StatusType, TrialValue
 except ImportError as error:
     raise MissingDependencyError.of("carps", "carps") from error
+
+from parabolt.integrations.configspace import candidate, configuration_space
+from parabolt.integrations.cost import cost, status_name
 
 if TYPE_CHECKING:
     from parabolt.problems.problem import Problem

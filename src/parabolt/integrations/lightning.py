@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from parabolt.errors import MissingDependencyError
-from parabolt.integrations.step_report import StepReport
 
 try:
     from lightning.pytorch import Callback, Trainer
 except ImportError as error:
     raise MissingDependencyError.of("lightning", "lightning") from error
+
+from parabolt.integrations.step_report import StepReport
 
 
 class ReportCallback(Callback):

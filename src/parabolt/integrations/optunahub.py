@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parabolt.errors import MissingDependencyError
-from parabolt.integrations.optuna import Objective
 from parabolt.optimizers.told_margin import told_margin
 from parabolt.problems.registry import load_problem
 
@@ -16,6 +15,8 @@ try:
     from optunahub.benchmarks import BaseProblem
 except ImportError as error:
     raise MissingDependencyError.of("optunahub", "optunahub") from error
+
+from parabolt.integrations.optuna import Objective
 
 if TYPE_CHECKING:
     from parabolt.problems.problem import Problem

@@ -13,8 +13,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from parabolt.errors import MissingDependencyError
-from parabolt.integrations.configspace import candidate, configuration_space
-from parabolt.integrations.cost import FAILURE_COST, cost, status_name
 from parabolt.integrations.library_optimizer import LibraryOptimizer
 
 try:
@@ -24,6 +22,9 @@ try:
     from smac.runhistory import StatusType, TrialInfo, TrialValue
 except ImportError as error:
     raise MissingDependencyError.of("smac", "smac") from error
+
+from parabolt.integrations.configspace import candidate, configuration_space
+from parabolt.integrations.cost import FAILURE_COST, cost, status_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from parabolt.errors import MissingDependencyError
-from parabolt.integrations.step_report import StepReport
 
 try:
     from transformers import TrainerCallback, TrainerState, TrainingArguments
 except ImportError as error:
     raise MissingDependencyError.of("transformers", "transformers") from error
+
+from parabolt.integrations.step_report import StepReport
 
 
 class ReportTrainerCallback(TrainerCallback):
