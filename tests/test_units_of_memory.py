@@ -169,5 +169,7 @@ def test_a_journal_of_version_0_1_is_converted():
 def test_a_spec_of_version_0_1(tmp_path):
     text = "instance = 'pco16'\ncommand = ['x', '{configuration}']\n[trial]\nmemory_gb = 70\n"
     assert parse_spec(text, origin="s", folder=tmp_path).memory_gib == 70
-    with pytest.raises(parabolt.errors.SpecError, match=r"expected a field among .*memory_gib"):
+    with pytest.raises(
+        parabolt.errors.SpecError, match=r"expected memory_gib, in GiB .*, got memory_gb of"
+    ):
         parse_spec(text.replace("'x'", "'{memory_gb}'"), origin="s", folder=tmp_path)

@@ -164,7 +164,7 @@ def test_the_fastest_are_confirmed(spec, tmp_path):
     assert result["best"]["throughput"] == pytest.approx(max(pooled))
     assert result["best"]["trials"] == pooled[max(pooled)]
     done = parabolt("tune", "spec.toml", "--out", "o", "--confirm", "2", cwd=tmp_path)
-    assert f"from trial {', '.join(map(str, pooled[max(pooled)]))}, whose" in done.stdout
+    assert f"from trials {', '.join(map(str, pooled[max(pooled)]))}, whose" in done.stdout
     assert "(std over 6 steps)" in done.stdout
     assert "evidence: 6 trials" in done.stdout
 

@@ -182,7 +182,7 @@ def test_a_calibration_survives_its_file(table, tmp_path):
         ("mean = [", "mean = [0.5, ", "expected 25 means and 25 x 25 covariances, got 26 means"),
         ("  [0.0225", "  [-0.0225", "expected finite means and a positive definite covariance"),
         ("sigma = ", "sigma = -", "expected a positive number"),
-        ("[time]", "[time", "cannot read calibration"),
+        ("[time]", "[time", "expected TOML"),
     ],
 )
 def test_a_bad_file_gives_one_clear_error(tmp_path, old, new, message):
