@@ -65,6 +65,24 @@ def test_what_a_framework_cannot_express_is_left_out_with_its_number(spec_of):
     assert any("AutoTP" in line for line in found.left_out)
 
 
+def test_a_version_of_a_framework(spec_of):
+    """Of dp8, dp4 tp2 and dp2 tp4 Megatron-LM runs those with sp 1 or the whole of tp."""
+    found = candidates_of(spec_of(ZERO, "megatron-lm@0.16"))
+    assert {(c.dp, c.tp, c.sp) for c in found.space.candidates} == {
+        (8, 1, 1), (4, 2, 1), (4, 2, 2), (2, 4, 1), (2, 4, 4),
+    }  # fmt: skip
+    with pytest.raises(SpecError, match=r"unknown version of Megatron-LM '0\.2'"):
+        spec_of(ZERO, "megatron-lm@0.2")
+
+
+def test_what_the_rules_of_an_instance_remove_is_said_too(spec_of):
+    found = candidates_of(spec_of(ZERO + "pp = [1, 2]\n", "megatron-lm"))
+    # dp4 pp2, and dp2 tp2 pp2 with sp 1 and 2: each has ZeRO-3, which BoLT's rules refuse.
+    assert found.left_out[0] == (
+        "ZeRO stage 3 goes only without pipeline stages, and pp is 2: 3 configurations"
+    )
+
+
 def test_nothing_to_run(spec_of):
     with pytest.raises(SpecError, match=r"nothing to run: \d+ configurations can't be expressed"):
         candidates_of(spec_of("dp = [2]\ntp = [4]\nsp = [4]\nbucket = [64, 256]\n", "deepspeed"))
