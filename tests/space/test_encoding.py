@@ -22,6 +22,14 @@ def test_decode_inverts_encode_on_the_whole_lattice(name):
     assert encoding.decode(space.encoded) == list(space.candidates)
 
 
+def test_no_searched_knob_is_a_space_of_one():
+    encoding = Encoding({name: (max(knob.neutral or 1, 0),) for name, knob in KNOBS.items()})
+    one = encoding.from_unit(np.zeros((3, 0)))
+    assert len(one) == 3
+    assert encoding.codes_of(one).tolist() == [0, 0, 0]
+    assert encoding.codes(np.zeros((2, 0))).tolist() == [0, 0]
+
+
 def test_a_hand_worked_row():
     encoding = load_instance("pco64").encoding
     best = Configuration(dp=16, tp=4, sp=4, bucket=64, zero=2)

@@ -8,12 +8,18 @@ import pytest
 from tests.tables.conftest import invented
 
 import parabolt
-from parabolt.instances.catalogue import instance_text, parse_instance
+from parabolt.instances.catalogue import (
+    instance_document,
+    instance_from_document,
+    instance_text,
+    parse_instance,
+)
 from parabolt.instances.search_space import SearchSpace
 from parabolt.space.configuration import Configuration
 from parabolt.tables.checks.coverage import Coverage
 from parabolt.tables.publishing.build import build
 from parabolt.tables.publishing.card import parse_card
+from parabolt.tables.schema import context_values
 from parabolt.tables.sources import locate
 
 #: 4 GPUs: dp tp = 4, and tp <= 2. Valid: dp4 tp1 and dp2 tp2, each with two buckets.
@@ -104,3 +110,21 @@ def test_a_card_with_another_number_of_valid_configurations_is_found_out(tmp_pat
     assert findings[0].expected == "4 on the card, as the table has it"
     with pytest.raises(parabolt.errors.TableError, match=r"contradicts its card.*expected 4 on"):
         parabolt.load_table(tmp_path / "out", instance=FOUR)
+
+
+def test_a_table_of_the_only_candidate(tmp_path):
+    """All knobs are fixed: one row, and no column of a searched knob."""
+    fixed = instance_document(FOUR) | {"knobs": {"dp": [4], "tp": [1], "bucket": [1]}}
+    instance = instance_from_document(fixed, origin="fixed")
+    (row,) = SearchSpace.lattice(instance).encoded
+    assert row.shape == (0,)
+    columns = {name: [value] for name, value in context_values(instance).items()} | {
+        "ran_successfully": [True],
+        "throughput_mean": [0.5],
+        "peak_mem": [4.0],
+    }
+    (tmp_path / "x.csv").write_text(
+        ",".join(columns) + "\n" + ",".join(str(cells[0]) for cells in columns.values()) + "\n"
+    )
+    table = parabolt.load_table(tmp_path / "x.csv", instance=instance)
+    assert table.outcomes.throughput.tolist() == [0.5]

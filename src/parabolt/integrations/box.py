@@ -71,7 +71,7 @@ class CandidateBox:
         points = []
         for name, axis in self._axes.items():
             points.append(axis.scale.encode(axis.knob.check(_size(name, sizes[name]))))
-        return np.concatenate(points)
+        return np.concatenate(points) if points else np.zeros(0)
 
     def sizes_of(self, row: int) -> dict[str, int | str]:
         """Values or words of a candidate by row number, one for each searched knob."""

@@ -35,6 +35,11 @@ _DENSE_CODES = 1 << 26
 _LARGEST_CODE = 1 << 62
 
 
+def side_by_side(columns: list[IntArray], n: int) -> IntArray:
+    """Columns of n rows as an array (n, a), also where no knob is searched and there are none."""
+    return np.stack(columns, axis=1) if columns else np.zeros((n, 0), dtype=np.int64)
+
+
 class Encoding:
     """Exact two-way map between configurations and encoded rows.
 
@@ -154,7 +159,7 @@ class Encoding:
     def codes_of(self, configurations: Configurations) -> IntArray:
         """Codes (n,) of configurations; -1 where a value is not listed or off its constant."""
         columns = [a.positions_of(getattr(configurations, a.knob.name)) for a in self.axes]
-        codes = self.codes_at(np.stack(columns, axis=1))
+        codes = self.codes_at(side_by_side(columns, len(configurations)))
         for name, value in self.constants.items():
             codes[getattr(configurations, name) != value] = -1
         return codes
@@ -200,7 +205,7 @@ class Encoding:
             positions = np.rint(rows).astype(np.int64) - self._firsts
             return self.at(np.clip(positions, 0, self._sizes - 1))
         columns = [axis.nearest_positions(points) for axis, points in self._split(rows)]
-        return self.at(np.stack(columns, axis=1))
+        return self.at(side_by_side(columns, len(rows)))
 
     def at(self, positions: IntArray) -> Configurations:
         """Configurations of the positions (n, a) of their values on the axes."""

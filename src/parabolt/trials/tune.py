@@ -78,6 +78,9 @@ def tune(
         history = session.history
         for line in candidates.left_out:
             session.say(f"not searched: {line}")
+        n_trials, n_candidates = spec.budget.trials or 0, len(candidates.space)
+        if n_trials > n_candidates:
+            session.say(f"the budget is {n_trials} trials, and there are {n_candidates} candidates")
         optimizer = _replay(make, session)
         n_gpus = spec.instance.cluster.n_gpus
         while history.under_way is not None or not _is_spent(spec.budget, history, n_gpus):

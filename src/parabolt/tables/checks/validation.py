@@ -14,6 +14,7 @@ import pyarrow as pa
 from parabolt.errors import TableError
 from parabolt.outcome import FAILED, OK, OOM, OOM_MARGIN
 from parabolt.space.axis import Axis
+from parabolt.space.encoding import side_by_side
 from parabolt.space.knobs import KNOBS
 from parabolt.tables.checks.findings import FindingGroup, where_not
 from parabolt.tables.reading.conversion import convert, is_convertible
@@ -69,7 +70,7 @@ def _positions(data: pa.Table, instance: Instance) -> IntArray:
     """Positions (n, a) of the searched knobs' cells; -1 where one is not listed."""
     axes = instance.encoding.axes
     columns = [axis.positions_in(data.column(axis.column).to_numpy()) for axis in axes]
-    return np.stack(columns, axis=1)
+    return side_by_side(columns, len(data))
 
 
 class Validator:
