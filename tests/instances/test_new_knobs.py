@@ -131,6 +131,14 @@ def test_nobody_passes_over_a_knob_in_silence(knob):
     assert not launch.flags
 
 
+def test_fp16_is_predicted_as_bf16():
+    """It has the same bytes, and the same peak in every data sheet."""
+    model = CostModel(load_instance("pco32"))
+    c = Configuration.parse("dp=32 bucket=64 zero=2")
+    half = Configuration.parse("dp=32 bucket=64 zero=2 precision=fp16")
+    assert model.point([c]) == model.point([half])
+
+
 def test_a_lattice_that_is_too_large_to_list_is_counted_and_drawn_from():
     knobs = "".join(
         f"{name} = {list(range(1, 61))}\n" for name in ("micro_batch", "chunks", "first_layers")

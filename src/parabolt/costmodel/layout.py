@@ -14,7 +14,7 @@ import numpy as np
 from parabolt.errors import InvalidConfigurationError
 from parabolt.space.configuration import Configuration, are_configurations
 from parabolt.space.configurations import Configurations
-from parabolt.space.knobs import KNOBS
+from parabolt.space.knobs import KNOBS, Precision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 DESCRIBED = (
     "dp", "tp", "pp", "cp", "sp", "bucket", "zero", "chunks", "grad_accum", "micro_batch",
 )  # fmt: skip
+#: Values of other knobs that act as the neutral one: fp16 has the bytes and the peak of bf16.
+_AS_NEUTRAL: dict[str, tuple[int, ...]] = {"precision": (Precision.FP16,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +149,10 @@ def _refuse_undescribed(sizes: Configurations) -> None:
     for name, values in sizes.stated().items():
         knob = KNOBS[name]
         if name in DESCRIBED or not (is_set := values != knob.neutral).any():
+            continue
+        for value in _AS_NEUTRAL.get(name, ()):
+            is_set &= values != value
+        if not is_set.any():
             continue
         found = knob.text(int(values[np.argmax(is_set)]))
         raise InvalidConfigurationError(
