@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 #: Knobs that terms describe. Any other one must be neutral.
 DESCRIBED = (
     "dp", "tp", "pp", "cp", "sp", "bucket", "zero", "chunks", "grad_accum", "micro_batch",
+    "first_layers", "last_layers",
 )  # fmt: skip
 #: Values of other knobs that act as the neutral one: fp16 has the bytes and the peak of bf16.
 _AS_NEUTRAL: dict[str, tuple[int, ...]] = {"precision": (Precision.FP16,)}
@@ -55,8 +56,8 @@ class Layout:
         n_micro: Micro-batches per iteration.
         rank_tokens: Tokens of an iteration that one context rank of one replica sees.
         micro_tokens: The same, of one micro-batch.
-        stage_layers: Layers per stage.
-        chunk_layers: Layers per model chunk.
+        stage_layers: Layers of the stage with most of them.
+        chunk_layers: Layers per model chunk of it.
         stage_parameters: Parameters of a GPU on the heaviest stage.
         bubble: Idle time of the pipeline as a fraction of its work.
     """
@@ -98,15 +99,14 @@ class Layout:
         n_shards = dp * cp
         n_micro, micro_tokens = _micro_batches(instance, dp, pp, accum, sizes.micro_batch)
         micro_tokens = micro_tokens / cp
-        layers = instance.n_layers / pp
-        tables = np.where(pp == 1.0, instance.n_embeddings, 1.0) * instance.embedding_parameters
+        layers, chunk_layers, parameters = _heaviest(instance, pp, chunks, sizes)
         return cls(
             instance, dp, tp, pp, cp, chunks, 1e6 * bucket,
             (np.asarray(sizes.sp) > 1) | (instance.is_sequence_parallel & (tp > 1)),
             zero <= 1, zero == 2, zero == 3,
             (zero == 0) & (not instance.is_optimizer_sharded),
-            n_shards, n_micro, n_micro * micro_tokens, micro_tokens, layers, layers / chunks,
-            (layers * instance.layer_parameters + tables) / tp,
+            n_shards, n_micro, n_micro * micro_tokens, micro_tokens, layers, chunk_layers,
+            parameters / tp,
             bubble(pp, chunks, n_micro),
         )  # fmt: skip
 
@@ -159,6 +159,29 @@ def _refuse_undescribed(sizes: Configurations) -> None:
             f"{found}: expected a knob that the cost model describes ({', '.join(DESCRIBED)}), got "
             f"{name}; try an instance without it, or an optimizer that uses no cost model"
         )
+
+
+def _heaviest(
+    instance: ResolvedInstance, pp: FloatArray, chunks: FloatArray, sizes: Configurations
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Layers of the heaviest stage and of its chunks, and parameters of the heaviest, each (n,).
+
+    An end of the pipeline holds an embedding table as well, so it can have most parameters without
+    having most layers.
+    """
+    n_layers, per_layer = instance.n_layers, instance.layer_parameters
+    tables = np.where(pp == 1.0, instance.n_embeddings, 1.0) * instance.embedding_parameters
+    if not (sizes.first_layers.any() or sizes.last_layers.any()):
+        layers = n_layers / pp
+        return layers, layers / chunks, layers * per_layer + tables
+    first, last = (np.asarray(x, dtype=np.float64) for x in (sizes.first_layers, sizes.last_layers))
+    n_middle = pp - (first > 0) - (last > 0)
+    middle = (n_layers - first - last) / np.maximum(n_middle, 1.0)
+    end = np.maximum(np.where(first > 0, first, middle), np.where(last > 0, last, middle))
+    layers = np.maximum(middle, end)
+    is_stated = (first > 0) | (last > 0)
+    chunk_layers = np.where(is_stated, np.ceil(layers / chunks), layers / chunks)
+    return layers, chunk_layers, np.maximum(middle * per_layer, end * per_layer + tables)
 
 
 def _micro_batches(
