@@ -317,6 +317,7 @@ def browser():
 def opened(browser, path, **options):
     """A page in a real browser; complaints and requests are kept."""
     page = browser.new_page(**options)
+    page.set_default_timeout(0)  # the limit of every test ends it, however busy the machine
     page.complaints, page.requests = [], []
     page.on("console", lambda message: page.complaints.append(message.text))
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
