@@ -7,13 +7,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import parabolt
 from parabolt.optimizers.registry import LIBRARY_OPTIMIZERS, OPTIMIZERS
 
 # An example may take long on a busy machine.
-settings.register_profile("parabolt", deadline=None)
+settings.register_profile("parabolt", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("parabolt")
 
 PUBLISHED = ("pco32", "pco64")
