@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +12,7 @@ from parabolt.errors import ParaboltError, TableError
 from parabolt.instances.catalogue import load_instance
 from parabolt.tables.checks.verification import verify
 from parabolt.tables.reading.reader import open_table
-from parabolt.tables.sources import load_table
+from parabolt.tables.sources import load_table, locate
 from parabolt.tables.table import Table
 
 KNOBS = (
@@ -278,3 +279,18 @@ def test_other_files_are_refused(tmp_path):
         load_table(tmp_path / "absent.csv", instance=INSTANCE)
     with pytest.raises(TableError, match="expected one Parquet file, got none"):
         load_table(tmp_path, instance=INSTANCE)
+
+
+def test_a_file_of_far_more_rows_than_configurations_is_refused_before_it_is_read(tmp_path):
+    """A few kilobytes that expand a thousand times, and more."""
+    four = replace(load_instance("pco32"), levels=(("dp", (2, 4)), ("bucket", (64, 128))))
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"log2_dp_size": [1] * 4_001}), path)
+    assert path.stat().st_size < 1_000
+    for read in (
+        lambda: load_table(path, instance=four),
+        lambda: Table.from_parquet(path, four),
+        lambda: locate(path, instance=four).verify(),
+    ):
+        with pytest.raises(TableError, match=r"at most 4 configurations of pco32, got 4001 rows"):
+            read()

@@ -79,6 +79,7 @@ class LocatedTable:
         Raises:
             TableError: At the first contradiction.
         """
+        self.raw.check_length(self.instance)
         table = Table(self.raw.read(), self.instance, version=self.version)
         if self.card:
             block = convert(table.data, np.arange(len(table)), self.instance)

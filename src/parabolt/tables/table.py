@@ -60,6 +60,7 @@ class Table:
     def from_parquet(cls, path: str | os.PathLike[str], instance: Instance) -> Table:
         """Reads a Parquet file, as `to_parquet` or anyone else wrote it. See `Table`."""
         raw = open_parquet(Path(path))
+        raw.check_length(instance)
         return cls(raw.read(), instance, version=raw.version)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:

@@ -74,8 +74,10 @@ def verify(
         keep: Called with every converted block, in order.
 
     Raises:
-        TableError: If the file can't be read to its end.
+        TableError: If the file can't be read to its end, or has far more rows than there are
+            configurations.
     """
+    raw.check_length(instance)
     validator = Validator(raw.schema, instance)
     groups = list(validator.of_file())
     facts = TableFacts()

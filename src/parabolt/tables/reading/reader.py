@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from parabolt.instances.specs import Instance
     from parabolt.outcome import IntArray
 
 VERSION_KEY = b"parabolt.version"
@@ -28,6 +30,8 @@ UNVERSIONED = "unversioned"
 _CSV_HEADER_BYTES = 1 << 16
 _CSV_BLOCK_BYTES = 1 << 24
 _PARQUET_BATCH_ROWS = 1 << 18
+#: So many rows for each configuration are read, and told as repeats; more are no table.
+_MOST_REPEATS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +59,26 @@ class RawTable:
         version: Version of the data as its publisher states it.
         batches: Reads the rows; each call starts anew. Raises TableError where the file ends the
             reading.
+        n_rows: Rows, where the file says so beforehand.
     """
 
     path: Path
     schema: pa.Schema
     version: str
     batches: Callable[[], Iterator[RawBatch]]
+    n_rows: int | None = None
+
+    def check_length(self, instance: Instance) -> None:
+        """Raises `TableError` where there are far more rows than an instance has configurations.
+
+        A few kilobytes of Parquet may hold a billion equal rows.
+        """
+        n = math.prod(len(values) for _, values in instance.levels)
+        if self.n_rows is not None and self.n_rows > _MOST_REPEATS * n:
+            raise TableError(
+                f"{self.path}: expected a row for each of at most {n} configurations of "
+                f"{instance.name}, got {self.n_rows} rows"
+            )
 
     def read(self) -> pa.Table:
         """All rows in memory.
@@ -105,9 +123,9 @@ def open_parquet(path: Path) -> RawTable:
                 yield RawBatch(data, rows)
 
     with _reading(path), pq.ParquetFile(path) as file:
-        schema = file.schema_arrow
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
     version = (schema.metadata or {}).get(VERSION_KEY, UNVERSIONED.encode())
-    return RawTable(path, schema, version.decode(errors="replace"), batches)
+    return RawTable(path, schema, version.decode(errors="replace"), batches, n_rows)
 
 
 def open_csv(path: Path) -> RawTable:
