@@ -20,7 +20,7 @@ from parabolt.planner import plan as planning
 from parabolt.planner.knob_words import parse_fixed, parse_knobs
 from parabolt.planner.plan import CandidateSet, make_plan
 from parabolt.planner.request import parse_cluster, plan_instance, plan_rules, replanned
-from parabolt.space.knobs import Precision, Recompute
+from parabolt.space.knobs import KNOBS, Precision, Recompute
 from parabolt.space.lattice import enumerate_lattice
 
 WORK = Workload(4096, 96, micro_batch_size=1)
@@ -111,8 +111,8 @@ def test_a_zero_that_is_listed_shards_nothing_at_0():
 @pytest.mark.parametrize(
     ("knobs", "cluster", "expected"),
     [
-        ({"precision": ()}, "1x8 h100", (Precision.FP16, Precision.BF16, Precision.FP8)),
-        ({"precision": ()}, "1x8 b200", tuple(Precision)),
+        ({"precision": ()}, "1x8 h100", (Precision.BF16, Precision.FP8)),
+        ({"precision": ()}, "1x8 b200", tuple(Precision)[1:]),
         ({"ep": ()}, "1x8 h100", (1,)),
         ({"shard": ()}, "1x8 h100", (1, 2, 4, 8)),
         ({"first_layers": ()}, "1x4 h100", (0, 6, 7, 8, 14, 15, 16, 30, 31, 32)),
@@ -257,3 +257,43 @@ def test_stages_that_are_not_equal_are_said_to_count_as_equal():
     )
     even = instance({**knobs, "pp": (4,)}, cluster="4x8 h100", dialect="torchtitan")
     assert not any("uneven" in text for text in make_plan(even, max_risk=1.0).assumptions)
+
+
+def test_what_is_recomputed_is_searched_as_so_many_workloads():
+    """Each configuration has the figures of a plan whose workload recomputes as much."""
+    knobs = {"recompute": (), "micro_batch": (1, 2), "zero": (3,), "cp": (1,), "pp": (1,)}
+    found = make_plan(instance(knobs), n_best=500, max_risk=1.0)
+    assert found.not_compared == ("recompute selective, which the cost model does not describe",)
+    by_word = {}
+    for word in ("none", "layer", "chunk"):
+        of_word = {**knobs, "recompute": (KNOBS["recompute"].parse(word),)}
+        by_word[word] = make_plan(instance(of_word), n_best=500, max_risk=1.0)
+    assert found.n_compared == sum(plan.n_candidates for plan in by_word.values())
+    assert found.n_compared == found.n_candidates * 3 // 4
+    assert found.n_fitting == sum(plan.n_fitting for plan in by_word.values())
+    expected = {
+        (word, replace(entry.configuration, recompute=0)): entry.throughput
+        for word, plan in by_word.items()
+        for entry in plan.entries
+    }
+    told = {
+        (
+            KNOBS["recompute"].scale.word(entry.configuration.recompute),
+            replace(entry.configuration, recompute=0),
+        ): entry.throughput
+        for entry in found.entries
+    }
+    assert told == expected
+    throughput = [entry.throughput for entry in found.entries]
+    assert throughput == sorted(throughput, reverse=True)
+    best = found.entries[0]
+    assert best.explanation.configuration == best.configuration
+    assert best.as_dict()["explanation"]["configuration"] == best.as_dict()["configuration"]
+    assert found.as_dict()["not_compared"] == list(found.not_compared)
+
+
+def test_described_values_of_a_searched_knob_are_compared():
+    found = make_plan(instance({"precision": ()}), n_best=50, max_risk=1.0)
+    assert found.not_compared == ("precision fp8, which the cost model does not describe",)
+    assert found.n_candidates == 2 * found.n_compared
+    assert {entry.configuration.precision for entry in found.entries} == {Precision.BF16}

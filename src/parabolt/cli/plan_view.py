@@ -28,7 +28,7 @@ def show_candidates(out: Console, candidates: CandidateSet, instance: Instance) 
 def show_plan(out: Console, found: Plan, instance: Instance, *, is_explained: bool) -> None:
     """The whole plan."""
     show_candidates(out, found.candidates, instance)
-    drawn = "" if found.n_compared == found.n_candidates else f"{found.n_compared:,} drawn, "
+    drawn = "" if found.n_compared == found.n_candidates else f"{found.n_compared:,} compared, "
     basis = f"calibrated on {found.n_trials} trials" if found.n_trials else "specifications only"
     out.print(
         f"{drawn}{found.n_fitting:,} fit into {instance.cluster.memory_gib:g} GiB; all figures are "
@@ -36,6 +36,8 @@ def show_plan(out: Console, found: Plan, instance: Instance, *, is_explained: bo
     )
     for assumption in found.assumptions:
         out.print(f"assumed: {assumption}")
+    for line in found.not_compared:
+        out.print(f"not compared: {line}")
     if not found.entries:
         out.print("no configuration fits within the risk; try more GPUs, --recompute or --max-risk")
         return

@@ -145,6 +145,14 @@ class Layout:
         return np.where(across, hardware.inter_host_latency_s, hardware.intra_host_latency_s)
 
 
+def described_values(name: str, values: tuple[int, ...]) -> tuple[int, ...]:
+    """Those values of a knob that a configuration may have here."""
+    if name in DESCRIBED:
+        return values
+    as_neutral = (KNOBS[name].neutral, *_AS_NEUTRAL.get(name, ()))
+    return tuple(value for value in values if value in as_neutral)
+
+
 def _refuse_undescribed(sizes: Configurations) -> None:
     for name, values in sizes.stated().items():
         knob = KNOBS[name]

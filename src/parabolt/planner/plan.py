@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from parabolt.frameworks.registry import launches
 from parabolt.instances.micro_batches import n_micro_batches
 from parabolt.planner.context import differences
 from parabolt.planner.request import plan_rules
+from parabolt.planner.variants import variants
 from parabolt.space.lattice import enumerate_lattice
 from parabolt.space.lazy_lattice import LazyLattice
 from parabolt.space.removals import removals
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from parabolt.frameworks.launch_settings import LaunchSettings
     from parabolt.instances.specs import Instance
     from parabolt.outcome import IntArray
+    from parabolt.planner.variants import Variant
     from parabolt.space.configuration import Configuration
     from parabolt.space.configurations import Configurations
     from parabolt.space.removals import Removal
@@ -118,11 +120,12 @@ class Plan:
         entries: The best configurations within the risk, best first; of those that differ only in
             the bucket, the best.
         candidates: What there is to choose from.
-        n_compared: Configurations that were compared: all, or as many as `MOST_COMPARED`, drawn at
-            random.
+        n_compared: Configurations that were compared: all that the cost model describes, or of each
+            recomputation as many as `MOST_COMPARED`, drawn at random.
         n_fitting: Those of them whose median peak is within the memory.
         n_trials: Trials that the model was calibrated with.
         assumptions: What had to be assumed.
+        not_compared: Searched values that the cost model does not describe, a line for each knob.
     """
 
     entries: tuple[PlannedConfiguration, ...]
@@ -131,6 +134,7 @@ class Plan:
     n_fitting: int
     n_trials: int
     assumptions: tuple[str, ...]
+    not_compared: tuple[str, ...] = ()
 
     @property
     def n_candidates(self) -> int:
@@ -146,6 +150,7 @@ class Plan:
             "n_fitting": self.n_fitting,
             "n_trials": self.n_trials,
             "assumptions": list(self.assumptions),
+            "not_compared": list(self.not_compared),
         }
 
 
@@ -189,22 +194,60 @@ def make_plan(
     if trials is not None:
         model = CostModel(instance, model.calibration.fit(trials))
     candidates = CandidateSet.of(instance)
-    lattice = _compared(instance, candidates)
+    _check_any(instance, candidates)
+    parts, left_out = variants(instance)
+    compared = [_compare(part, model.calibration, n_best, max_risk) for part in parts]
+    ranked = sorted(
+        (entry for part in compared for entry in part.entries),
+        key=lambda entry: entry.throughput,
+        reverse=True,
+    )
+    entries = tuple(ranked[:n_best])
+    return Plan(
+        entries,
+        candidates,
+        sum(part.n for part in compared),
+        sum(part.n_fitting for part in compared),
+        model.calibration.n_trials,
+        (*model.assumptions, *_uneven_stages(instance.model.n_layers, entries)),
+        left_out,
+    )
+
+
+class _Compared(NamedTuple):
+    """What was compared of a variant: its best, how many there were, and how many fit."""
+
+    entries: tuple[PlannedConfiguration, ...]
+    n: int
+    n_fitting: int
+
+
+def _compare(variant: Variant, calibration: Calibration, n_best: int, max_risk: float) -> _Compared:
+    instance, model = variant.instance, CostModel(variant.instance, calibration)
+    levels, rules = dict(instance.levels), plan_rules(instance)
+    whole = LazyLattice(levels, rules)
+    if whole.n > MOST_COMPARED:
+        lattice = whole.sample(MOST_COMPARED, np.random.default_rng(0))
+    else:
+        lattice = enumerate_lattice(levels, rules)
+    if not len(lattice):
+        return _Compared((), 0, 0)
     step_time_s, peak_gib = model.point(lattice)
     fits = peak_gib <= model.resolved.capacity_gib
     order = np.argsort(np.where(fits, step_time_s, np.inf), kind="stable")[: int(fits.sum())]
     shortlist = lattice.take(order[: _SHORTLIST * n_best])
     prediction = model.predict(shortlist)
     chosen = _without_bucket_twins(shortlist, np.flatnonzero(prediction.p_oom <= max_risk))
-    entries = tuple(_entry(model, shortlist, prediction, row) for row in chosen[:n_best])
-    return Plan(
-        entries,
-        candidates,
-        len(lattice),
-        int(fits.sum()),
-        model.calibration.n_trials,
-        (*model.assumptions, *_uneven_stages(instance.model.n_layers, entries)),
+    entries = (_entry(model, shortlist, prediction, row) for row in chosen[:n_best])
+    told = tuple(
+        replace(
+            entry,
+            configuration=(c := variant.whole(entry.configuration)),
+            explanation=replace(entry.explanation, configuration=c),
+        )
+        for entry in entries
     )
+    return _Compared(told, len(lattice), int(fits.sum()))
 
 
 def _uneven_stages(n_layers: int, entries: tuple[PlannedConfiguration, ...]) -> tuple[str, ...]:
@@ -221,14 +264,11 @@ def _uneven_stages(n_layers: int, entries: tuple[PlannedConfiguration, ...]) -> 
     )
 
 
-def _compared(instance: Instance, candidates: CandidateSet) -> Configurations:
+def _check_any(instance: Instance, candidates: CandidateSet) -> None:
     if not candidates.n:
         n_gpus = instance.cluster.n_gpus
         why = candidates.removals[-1] if candidates.removals else f"none uses all {n_gpus} GPUs"
         raise InstanceError(f"expected configurations that meet the rules, got none: {why}")
-    if candidates.n > MOST_COMPARED:
-        return candidates.lattice.sample(MOST_COMPARED, np.random.default_rng(0))
-    return enumerate_lattice(dict(instance.levels), plan_rules(instance))
 
 
 def _check_options(n_best: int, max_risk: float) -> None:

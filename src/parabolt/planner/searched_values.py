@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from parabolt.instances.hardware import precision_units
 from parabolt.space.configuration import Configuration
-from parabolt.space.knobs import KNOBS
+from parabolt.space.knobs import KNOBS, Precision
 
 if TYPE_CHECKING:
     from parabolt.instances.model_shape import ModelShape
@@ -44,7 +44,7 @@ def searched_values(
         return tuple(sorted({0, *(max(share - less, 0) for share in shares for less in _LESS)}))
     if name == "precision":
         rule = precision_units(cluster)
-        values = KNOBS[name].scale.values
+        values = KNOBS[name].scale.values[Precision.BF16 :]  # fp16 is as fast as bf16
         return tuple(v for v in values if rule.holds(Configuration(bucket=1, precision=v)))
     listed = {
         "bucket": _BUCKETS,
