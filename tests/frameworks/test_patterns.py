@@ -117,3 +117,10 @@ def test_an_expression_without_the_groups_is_refused(pattern, message):
 def test_whether_a_format_finds_memory():
     assert not patterns_format((r"(?P<step>\d+): (?P<seconds>\S+)",)).has_memory
     assert patterns_format((r"(?P<memory>\d+ B)",)).has_memory
+
+
+def test_an_expression_that_never_ends_is_told():
+    """2^40 ways to split 40 letters: the search is ended by a timer of the processor."""
+    with pytest.raises(ReportError, match="takes more than 1 s on one line; try one without rep"):
+        read(f"1 time {'a' * 40}b", r"(?P<step>\d) time (?P<seconds>(a+)+)$")
+    assert read("1 time 2.5", r"(?P<step>\d) time (?P<seconds>[\d.]+)").step_times_s == {1: 2.5}

@@ -8,6 +8,9 @@ group takes in a number whole: what it leaves out of `1,234`, `12.5` or `11.5K` 
 from __future__ import annotations
 
 import re
+import signal
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from parabolt.errors import SpecError
@@ -50,6 +53,8 @@ MEMORY_GROUPS: dict[str, Mapping[str, float]] = {
 }
 #: The rest of a number, or its unit, directly behind a group.
 _REST = re.compile(r"[.]\d|\d|[eE][-+]?\d|[A-Za-zµ%]{1,12}(?:/[a-z]{1,12})?")
+#: Longest search of one line, in seconds of computing.
+_LONGEST_S = 1.0
 _THOUSANDS = re.compile(r",\d{3}(?!\d)")
 
 
@@ -88,7 +93,9 @@ class _PatternsReader(LogReader):
 
     def read(self, line: LogLine) -> Iterator[Record]:
         for pattern in self._patterns:
-            for match in pattern.finditer(line.raw):
+            with _at_most(_LONGEST_S, pattern.pattern):
+                matches = list(pattern.finditer(line.raw))
+            for match in matches:
                 yield from self._records(match)
 
     def _records(self, match: re.Match[str]) -> Iterator[Record]:
@@ -117,6 +124,35 @@ class _PatternsReader(LogReader):
                 return self.tokens_seconds(value)
             case _:
                 return self.tokens_per_gpu_seconds(value)
+
+
+@contextmanager
+def _at_most(seconds: float, pattern: str) -> Iterator[None]:
+    """Ends a search of a regular expression after so many seconds of computing.
+
+    An expression with repeats inside repeats may take longer than anybody lives, on a line of a few
+    dozen characters. A timer can only interrupt the main thread.
+
+    Raises:
+        ReportError: If it took longer.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise ReportError(
+            f"the pattern {pattern!r} takes more than {seconds:g} s on one line; try one without "
+            "repeats inside repeats, such as (a+)+"
+        )
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _whole(match: re.Match[str], group: str, units: Mapping[str, float]) -> str:
