@@ -305,8 +305,11 @@ def _offload_alone() -> Rule:
     )
 
 
-_ITERATION = re.compile(r"\biteration:?\s{1,12}(\d{1,12})\s{0,12}/")
-_TIME = re.compile(r"elapsed time per iteration \((ms|s)\):?\s{0,12}([^\s|/]{1,40})")
+#: The number of an iteration, or its time; ranks that write at once may put two on one line.
+_ITERATION_OR_TIME = re.compile(
+    r"\biteration:?\s{1,12}(?P<number>\d{1,12})\s{0,12}/"
+    r"|elapsed time per iteration \((?P<unit>ms|s)\):?\s{0,12}(?P<time>[^\s|/]{1,40})"
+)
 #: Peaks by preference: what the allocator holds, in the wording of today and of before 2021, and
 #: what tensors use.
 _PEAKS = [
@@ -339,12 +342,13 @@ class MegatronReader(LogReader):
 
     def read(self, line: LogLine) -> Iterator[Record]:
         """See `LogReader.read`."""
-        if found := _ITERATION.search(line.text):
-            self._iteration[line.source] = int(found[1])
-        if found := _TIME.search(line.text):
+        for found in _ITERATION_OR_TIME.finditer(line.text):
+            if found["number"]:
+                self._iteration[line.source] = int(found["number"])
+                continue
             step = self._iteration.pop(line.source, None)
             if step is not None:
-                seconds = quantity(found[2]) / (1e3 if found[1] == "ms" else 1.0)
+                seconds = quantity(found["time"]) / (1e3 if found["unit"] == "ms" else 1.0)
                 yield StepRecord(step, seconds)
         yield from peak_records(line.text)
         if (gib := _peak_gib(line.text)) is not None:
