@@ -39,3 +39,15 @@ def test_with_small_micro_batches_there_is_no_doubt(suggest):
     assert result["doubt"] == ""
     assert result["next"][0]["p_feasible"] > 0.5
     assert "vocabulary not stated, 128000" in result["assumptions"]
+
+
+def test_the_end_of_a_space(tmp_path, suggest):
+    """All candidates were tried: the best is named, and nothing more is proposed."""
+    cells = ["16,1,0", "16,1,3", "8,2,0", "8,2,3", "4,4,0", "4,4,3"]
+    rows = "".join(f"mine.toml,{cell},256,ok,{1 + n}\n" for n, cell in enumerate(cells))
+    (tmp_path / "t.csv").write_text(f"instance,dp,tp,zero,bucket,status,throughput\n{rows}")
+    text = suggest(", micro_batch_size = 1", "--trials", "t.csv")
+    assert "stop: all candidates have been tried" in text
+    assert "best so far: dp4 tp4" in text
+    result = json.loads(suggest(", micro_batch_size = 1", "--trials", "t.csv", "--json"))
+    assert (result["should_stop"], result["next"]) == (True, [])

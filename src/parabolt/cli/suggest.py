@@ -43,8 +43,10 @@ def suggest(
         configurations = cast("list[Configuration]", evidence.configurations)
         for configuration, outcome in zip(configurations, evidence.outcomes, strict=True):
             optimizer.tell(configuration, outcome)
-    stop, best = optimizer.should_stop(), optimizer.recommend()
-    reasons = [optimizer.explain(configuration) for configuration in optimizer.ask(n)]
+    is_exhausted = not len(optimizer.available_rows())
+    stop, best = is_exhausted or optimizer.should_stop(), optimizer.recommend()
+    asked = [] if is_exhausted else optimizer.ask(n)
+    reasons = [optimizer.explain(configuration) for configuration in asked]
     assumptions = ResolvedInstance.of(found).assumptions
     doubt = _doubt(found, float(optimizer.belief().p_feasible.max()))
     if json:
@@ -67,7 +69,9 @@ def suggest(
         out.print(doubt, soft_wrap=True)
     if best:
         out.print(f"best so far: {best}")
-    if stop:
+    if is_exhausted:
+        out.print("stop: all candidates have been tried")
+    elif stop:
         out.print("stop: no further trial is expected to gain what it costs")
     for reason in reasons:
         out.print(str(reason), soft_wrap=True)
