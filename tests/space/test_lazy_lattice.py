@@ -130,6 +130,9 @@ def test_a_sample_is_distinct_in_order_and_even():
     # Each is drawn 300 x 78 / 780 = 30 times on average, with a deviation of 5.2.
     assert 4.6 < counts.std() < 5.8
     assert list(lazy.sample(9999, np.random.default_rng(0))) == everything
+    most = list(lazy.sample(779, np.random.default_rng(0)))
+    assert most == sorted(set(most))
+    assert len(most) == 779
 
 
 def test_numbers_outside():

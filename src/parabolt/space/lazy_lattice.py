@@ -182,6 +182,8 @@ class LazyLattice:
         """
         if n >= self.n:
             return self.at(np.arange(self.n))
+        if n > self.n // 4:  # most draws one by one would be repeats
+            return self.at(np.sort(rng.permutation(self.n)[:n]))
         drawn: Any = np.zeros(0, dtype=np.int64 if self.n < _LARGEST else object)
         while len(drawn) < n:
             more: Any
