@@ -18,7 +18,8 @@ class TPE(OptunaOptimizer):
     Optuna ranks infeasible trials by their violation alone, so the value told at an out-of-memory
     run (its imputed throughput, or 0 where there is none) isn't used. Every knob is sampled on its
     own, the default of Optuna up to 4.x and so of the published runs; Optuna 5 samples jointly by
-    default. Pending proposals count as bad ones (constant liar).
+    default. Pending proposals count as bad ones (constant liar). With the same seed, runs may
+    part on another processor, as Optuna sorts equal values and rounds as the processor does.
     """
 
     name = "tpe"
