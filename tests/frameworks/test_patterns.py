@@ -101,6 +101,9 @@ def test_a_bad_memory_figure_voids_no_times(figure):
     ("pattern", "message"),
     [
         ("(", "pattern '('"),
+        ("a{99999999999}", "the repetition number is too large"),
+        ("(" * 5_000 + ")" * 5_000, "pattern '((((("),
+        ("[[a]b]", "Possible nested set"),
         ("step", "expected the named group step with one of seconds, milliseconds, iterations_per"),
         (r"(?P<step>\d)", "got step"),
         (r"(?P<seconds>\d)", "got seconds"),

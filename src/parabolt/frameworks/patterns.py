@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 import signal
 import threading
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from parabolt.documents import shown
 from parabolt.errors import SpecError
 from parabolt.frameworks.log_format import LogFormat, LogReader, MemoryRecord, StepRecord
 from parabolt.frameworks.measurements import ReportError
@@ -71,9 +73,11 @@ def patterns_format(patterns: tuple[str, ...]) -> LogFormat:
 
 def _compiled(text: str) -> re.Pattern[str]:
     try:
-        pattern = re.compile(text)
-    except re.error as error:
-        raise SpecError(f"pattern {text!r}: {error}") from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of what another Python will read in another way
+            pattern = re.compile(text)
+    except (re.error, OverflowError, RecursionError, Warning) as error:
+        raise SpecError(f"pattern {shown(text)}: {error}") from error
     groups = set(pattern.groupindex)
     known = {"step", "rank", *STEP_GROUPS, *MEMORY_GROUPS}
     finds_step = "step" in groups and len(groups & set(STEP_GROUPS)) == 1
