@@ -19,7 +19,7 @@ from parabolt.experiments.study import read_study
 ROOT = Path(__file__).parents[2]
 GRID = ROOT / "benchmarks" / "studies" / "grid.toml"
 #: Made when the site is built.
-MADE = "grid.html"
+MADE = ("grid.html", "uscale.html")
 
 
 @pytest.mark.slow
@@ -44,7 +44,12 @@ def test_site(tmp_path):
     for name in read_study(GRID).problems:
         problem = parabolt.load_problem(name)
         assert f"{name}: data {problem.version}, SHA-256 {problem.content_hash[:12]}" in report
-    assert f'href="reports/{MADE}"' in pages[site / "grid.html"]
+    for made in MADE:
+        assert f'href="reports/{made}"' in pages[site / "grid.html"]
+    suite = html.unescape(pages[site / "reports" / "uscale.html"])
+    for name in ("uscale-1b-64", "uscale-8b-64", "uscale-80b-64"):
+        assert f"SHA-256 {parabolt.load_problem(name).content_hash[:12]}" in suite
+    assert len(suite) < 12e6
 
 
 def test_the_grid_page_is_of_the_study_and_of_the_embedded_data():
@@ -69,5 +74,5 @@ def test_pictures_and_pages_that_pages_name_exist():
     for page in (ROOT / "docs").rglob("*.md"):
         text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
-            if not target.startswith("http") and target != f"reports/{MADE}":
+            if not target.startswith("http") and target not in {f"reports/{made}" for made in MADE}:
                 assert (page.parent / target).exists(), f"{page}: {target}"
