@@ -160,6 +160,7 @@ DEEPSPEED = Framework(
     settings=settings,
     passed=PASSED | {"precision", "shard", "offload", "overlap_grad"},
     rejections=(
+        r"DeepSpeed config values that mismatch TrainingArguments",
         r"Check batch related parameters\. train_batch_size is not equal",
         r"Train batch size must be divisible by micro-batch data parallelism",
         r"(?:[Bb]atch size|Micro batch size per gpu|accumulation steps): -?\d+ has to be greater",

@@ -99,7 +99,7 @@ _HARDWARE = _any_of(
         r"Found no NVIDIA driver|couldn't communicate with the NVIDIA driver",
         r"CUDA_ERROR_(?:NO_DEVICE|SYSTEM_NOT_READY|DEVICE_UNAVAILABLE)|library version mismatch",
         r"GPU hang|amdgpu.{0,80}(?:GPU reset|ring .{0,40}timeout)|HW Exception by GPU",
-        r"NodeDiedError|Requested nodes are busy",
+        r"NodeDiedError|Requested nodes are busy|received SISTER_EOF",
         r"DUE TO (?:NODE FAILURE|PREEMPTION|JOB REQUEUE)|Node failure on|\bNODE_FAIL\b",
         r"[Nn]ode \S{1,60} (?:is )?(?:went down|not responding|unreachable|was lost)",
         r"\b(?:is|was|has been|were|being) preempted\b",
@@ -144,12 +144,13 @@ _CHECK = re.compile(
     r"(?:Error|Exception)\b"
 )
 _REFUSED = re.compile(
-    r"(?i)divisib|\bmultiple of\b|evenly|\bmust (?:be|divide|equal|have|not|use|set)\b"
+    r"(?i)divisib|\bmultiple of\b|evenly|\bmust (?:be|divide|equal|have|not|provide|use|set)\b"
     r"|\bshould (?:be|equal)\b"
     r"|not (?:yet |currently )?(?:support|implement|compatible|allowed|equal|valid)|unsupported"
     r"|incompatib|can(?:not|'t| not) (?:be )?(?:used?|combined?|split|shard|partition|enabled?)"
     r"|does(?:n't| not) support|\bonly support|requires?\b|mutually exclusive|\binvalid\b"
-    r"|!=|==|%|[<>]=?|\bexceeds?\b|(?:smaller|greater|larger|less|fewer|more) than|too (?:many|few)"
+    r"|!=|==|%|[<>]=?|\bexceeds?\b|(?:smaller|bigger|greater|larger|less|fewer|more) than"
+    r"|too (?:many|few)"
 )
 _SETTING = re.compile(
     r"(?i)parallel|world.?size|\b(?:tp|pp|cp|dp|ep|sp|vp|etp|hsdp|fsdp)\b|[tpcde]p_(?:size|degree)"
