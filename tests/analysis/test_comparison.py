@@ -91,6 +91,7 @@ def test_an_unknown_reference_is_refused(made_runs):
         compare_with(made_runs({"a": [1], "b": [2]}), "c")
 
 
+@pytest.mark.slow
 @settings(max_examples=30)  # statsmodels needs 20 ms each
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12))
 def test_holm_against_statsmodels(p_values):

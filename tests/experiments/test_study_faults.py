@@ -110,6 +110,7 @@ def test_a_read_only_place(tmp_path):
         write_whole(__import__("pathlib").Path("/proc/parabolt/x"), b"")
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_sigterm_end_cleanly_and_resume(tmp_path, study_file):
     folder = tmp_path / "out"
     for number in (signal.SIGINT, signal.SIGTERM):

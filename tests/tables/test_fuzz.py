@@ -82,6 +82,7 @@ def small(original):
     return Table(table.data.take(pa.array(range(0, 379, 16))), table.instance)
 
 
+@pytest.mark.slow
 def test_csv(small, tmp_path):
     small.to_csv(tmp_path / "sound.csv")
     content = (tmp_path / "sound.csv").read_bytes()

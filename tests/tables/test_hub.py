@@ -89,6 +89,7 @@ def test_no_network(tmp_path, hub):
         fetch(ADDRESS, endpoint=closed, cache=tmp_path / "cache")
 
 
+@pytest.mark.slow
 def test_the_command_line_with_and_without_network(hub, cli, original, published):
     table = original("pco32")
     commit = hub.publish(REPO, published(table))
