@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import parabolt
-from parabolt.analysis import charts
+import parabolt.analysis.charts as charts  # so that it is seen to need plotly
 from parabolt.analysis.figures import draw_figures, make_figures
 from parabolt.analysis.findings import find
 from parabolt.analysis.method_style import method_style

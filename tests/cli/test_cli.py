@@ -74,7 +74,6 @@ def test_evaluate_out_of_memory_gives_null_for_nan_and_a_text_for_infinity():
     assert "exhausted GPU memory" in text
 
 
-@pytest.mark.needs("plotly", "matplotlib")
 def test_a_table_tells_failed_rows_apart():
     assert "60 rows, 13 feasible, 47 failed (memory or a crash), no findings" in " ".join(
         output("table", "verify", "uscale-8b-8").split()
@@ -90,6 +89,7 @@ def test_bench_with_a_budget_of_ones_own(tmp_path):
     assert score["n_evaluations"] == 15
 
 
+@pytest.mark.needs("plotly", "matplotlib")
 def test_bench(tmp_path):
     arguments = ("bench", "pco32", "--optimizers", "random,logeic", "--seeds", "2")
     text = output(*arguments, "--out", str(tmp_path / "x"))
