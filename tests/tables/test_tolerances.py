@@ -89,10 +89,12 @@ def test_each_usual_spread_is_accepted(spread, tmp_path):
     assert rules(tmp_path, throughput_std=spread, **own) == []
 
 
-def test_the_wall_clock_is_at_least_a_tenth_of_the_steps(tmp_path):
+def test_the_wall_clock_is_at_least_a_thirtieth_of_the_steps(tmp_path):
     steps = {"all_time_steps": [1, 2, 2, 4]}
-    assert rules(tmp_path, overall_time=0.9, **steps) == []
-    assert rules(tmp_path, overall_time=0.89, **steps) == [("wall_clock", "overall_time")]
+    assert rules(tmp_path, overall_time=0.31, **steps) == []
+    assert rules(tmp_path, overall_time=0.29, **steps) == [("wall_clock", "overall_time")]
+    minutes = 1.9 * 9 / 60
+    assert rules(tmp_path, overall_time=minutes, **steps) == [("wall_clock", "overall_time")]
 
 
 @pytest.mark.parametrize("sign", [-1, 1])

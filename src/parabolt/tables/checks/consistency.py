@@ -43,9 +43,9 @@ _OUTLIER_RANGES = 2.0
 _MS_PER_S = 1000.0
 #: All steps, or all but the first; with outliers or without.
 _N_CHOICES = 4
-#: Steps and wall clock are timed apart: only a slip of the unit, a factor of 60 or more, is looked
-#: for.
-_LEAST_OVERALL = 0.1
+#: Steps and wall clock are timed by different programs. Only a wrong unit is looked for: minutes
+#: for seconds, a factor of 60, of a run that took up to twice its steps.
+_LEAST_OVERALL = 1 / 30
 
 
 def check_consistency(block: Block) -> Iterator[FindingGroup]:
