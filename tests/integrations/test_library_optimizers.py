@@ -127,8 +127,12 @@ def test_nevergrad_by_any_of_its_own_names():
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in ("ax", "smac") else ())
-        for name in ("tpe", *LIBRARY_OPTIMIZERS)
+        "tpe",
+        pytest.param("optuna-gp", marks=pytest.mark.needs("torch")),
+        "nevergrad-ngopt",
+        "nevergrad-oneplusone",
+        pytest.param("ax", marks=pytest.mark.slow),
+        pytest.param("smac", marks=pytest.mark.slow),
     ],
 )
 def test_a_finished_run_without_a_memory_figure_fits(name):
