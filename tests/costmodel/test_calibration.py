@@ -12,6 +12,7 @@ from parabolt.costmodel.calibration.evidence import Evidence, StackedTrials
 from parabolt.costmodel.calibration.failure import fit_failures
 from parabolt.costmodel.calibration.file import load_calibration, save_calibration
 from parabolt.costmodel.calibration.likelihood import memory_residuals
+from parabolt.costmodel.explanation import _bar
 from parabolt.costmodel.predictor import CostModel
 from parabolt.costmodel.step_time import TIME_TERMS
 from parabolt.costmodel.terms.term import Term, log_sum
@@ -212,6 +213,17 @@ def test_explanation(table, tmp_path):
     assert "assumed: network not stated" in text
     found.draw(tmp_path / "bars.png")
     assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.needs("matplotlib")
+def test_terms_below_half_a_percent_are_not_drawn():
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    _bar(axes, {"small": 0.4, "large": 70.0, "medium": 29.6}, "s", "step time")
+    assert axes.get_legend_handles_labels()[1] == ["large 70 s", "medium 29.6 s"]
+    assert [bar.get_y() for bar in axes.patches] == [0.0, 70.0]
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx([70.0, 29.6])
 
 
 def test_a_file_of_version_0_1_is_read_when_terms_have_come_since(monkeypatch):
