@@ -246,6 +246,23 @@ def test_rgpe_trusts_the_instance_that_ranks_alike():
     assert alike > 0.0
 
 
+def test_the_unit_of_throughput_changes_nothing_for_rgpe():
+    past = [of_function("uscale-8b-8", speed), of_function("uscale-8b-32", lambda c: -speed(c))]
+    space = parabolt.load_problem("uscale-8b-16").space
+    sequences = []
+    for unit in (1.0, 1000.0):
+        optimizer = make_optimizer("rgpe", space, history=past, seed=1)
+        sequence = []
+        for _ in range(8):
+            sequence.append(optimizer.ask())
+            optimizer.tell(
+                sequence[-1], Outcome.ok(unit * (20.0 + np.sin(3 * speed(sequence[-1]))))
+            )
+        sequences.append(sequence)
+        assert optimizer.weights[-1] > 0.0, "its own model counts"
+    assert sequences[0] == sequences[1]
+
+
 def test_rgpe_without_history_is_logeic():
     problem = parabolt.load_problem("uscale-8b-8")
     found = []
