@@ -18,6 +18,7 @@ from parabolt.analysis.metrics import (
     regret_area,
 )
 from parabolt.analysis.survival import time_to_optimum
+from parabolt.analysis.words import with_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,7 +143,7 @@ def _regret_text(score: Score) -> str:
         score.final_regret_low_percent,
         score.final_regret_high_percent,
     )
-    return f"{mean:.2f}" if math.isnan(low) else f"{mean:.2f} [{low:.2f}, {high:.2f}]"
+    return with_interval(mean, low, high)
 
 
 def _score(runs: Sequence[Run]) -> Score:

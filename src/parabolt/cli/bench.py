@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from parabolt.analysis.words import with_interval
 from parabolt.cli.output import Json, console, print_json
 from parabolt.cli.study import ExecutorOption, load_problems, run_with_progress, tell_failures
 from parabolt.errors import MissingDependencyError, OptionError
@@ -117,8 +118,9 @@ def _print_suite(screen: Console, scores: list[SuiteScore]) -> None:
     for score in scores:
         table.add_row(
             score.optimizer,
-            f"{score.regret_percent:.2f} [{score.regret_low_percent:.2f}, "
-            f"{score.regret_high_percent:.2f}]",
+            with_interval(
+                score.regret_percent, score.regret_low_percent, score.regret_high_percent
+            ),
             f"{score.area_percent:.2f}",
             f"{100.0 * score.close_share:.0f} %",
             f"{100.0 * score.close_fraction:.1f} %",
