@@ -192,7 +192,9 @@ def test_files_of_every_format(made_runs):
         assert {content[: len(head)] for content in made.values()} == {head}
         assert made == dict(draw_figures(findings, form)), form  # no date, no random identifiers
         if form == "png":
-            assert struct.unpack(">II", made["curves"][16:24]) == (780, 840)
+            width, height = struct.unpack(">II", made["curves"][16:24])
+            assert height == 840
+            assert width in (779, 780)  # matplotlib 3.10.0 cuts 779.99... off, later ones round it
         if form == "svg":  # a dollar sign begins no formula
             assert b"<!-- _$x$ -->" in made["ranks"]
 

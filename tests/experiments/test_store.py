@@ -203,3 +203,19 @@ def test_a_run_ends_where_the_candidates_do():
     protocol = Protocol(n_evaluations=50, repeats="avoid")
     run = execute(problem, RunKey.of(problem, "random", 0, protocol))
     assert len(run) == len(set(run.configurations)) == 20
+
+
+NO_THREADS = """
+import os, sys
+from parabolt.experiments.store import RunStore
+threads = os.listdir("/proc/self/task")
+runs = RunStore(sys.argv[1]).load_all()
+assert runs
+assert os.listdir("/proc/self/task") == threads
+"""
+
+
+def test_reading_runs_starts_no_thread(tmp_path):
+    """A process that ends while one of Arrow's threads starts may be aborted."""
+    RunStore(tmp_path).save(short_run())
+    subprocess.run([sys.executable, "-c", NO_THREADS, tmp_path], check=True)

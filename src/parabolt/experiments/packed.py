@@ -24,6 +24,7 @@ from parabolt.experiments.store import (
     RunStore,
     failure_as_json,
     failure_from_json,
+    read_parquet,
     run_from_arrow,
     run_to_arrow,
 )
@@ -74,7 +75,7 @@ def read_packed(path: Path) -> tuple[list[Run], list[FailedRun]]:
         TableError: If it is none, or is of a later format.
     """
     try:
-        data = pq.read_table(pa.BufferReader(read_bytes(path)), use_threads=False)
+        data = read_parquet(read_bytes(path))
         told = json.loads(data.schema.metadata[_FAILED_KEY])
         return list(_unpacked(data)), [failure_from_json(about) for about in told]
     except TableError as error:
