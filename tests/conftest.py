@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import parabolt
+from parabolt.experiments.executors.executor import TaskResult, guarded
 from parabolt.optimizers.registry import LIBRARY_OPTIMIZERS, OPTIMIZERS
 
 # An example may take long on a busy machine.
@@ -76,6 +77,21 @@ def pytest_sessionfinish(session, exitstatus):
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if session.config.getoption("--strict-skips") and reporter and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+class Here:
+    """Runs tasks in this very process: for what does not depend on where they run."""
+
+    n_workers = 1
+
+    def map(self, function, items, limits):
+        for index, item in enumerate(items):
+            yield TaskResult(index, *guarded(function, item))
+
+
+@pytest.fixture
+def here():
+    return Here()
 
 
 @pytest.fixture(params=PUBLISHED)

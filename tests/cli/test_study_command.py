@@ -10,24 +10,13 @@ import pytest
 
 import parabolt
 from parabolt.cli.main import run as run_command
-from parabolt.experiments.executors.executor import TaskResult, guarded
 from parabolt.experiments.runner import run_study
 from parabolt.experiments.store import RunStore
 from parabolt.experiments.study import OptimizerChoice, Study
 
 
-class Here:
-    """Runs tasks in this very process."""
-
-    n_workers = 1
-
-    def map(self, function, items, limits):
-        for index, item in enumerate(items):
-            yield TaskResult(index, *guarded(function, item))
-
-
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, here):
     """A study of three finished runs, in the current directory."""
     monkeypatch.chdir(tmp_path)
     study = Study(
@@ -36,7 +25,7 @@ def folder(tmp_path, monkeypatch):
         seeds=(0, 1, 2),
         protocol=(("n_evaluations", 3),),
     )
-    run_study(study, [parabolt.load_problem("pco4-cpu")], tmp_path / "mine", executor=Here())
+    run_study(study, [parabolt.load_problem("pco4-cpu")], tmp_path / "mine", executor=here)
     return tmp_path / "mine"
 
 

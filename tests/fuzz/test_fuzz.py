@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parabolt
@@ -346,10 +346,7 @@ BOUNDARIES = {
 def try_many(name, n):
     inputs, holds = BOUNDARIES[name]
 
-    @settings(
-        max_examples=n, deadline=None, derandomize=True, database=None,
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    @settings(max_examples=n, derandomize=True, database=None)
     @given(inputs)
     def hold(value):
         holds(value)
