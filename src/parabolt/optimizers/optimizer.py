@@ -59,6 +59,8 @@ class Optimizer(ABC):
 
     #: Name in the registry.
     name: str
+    #: Whether new candidates come before tried ones where repeats are allowed.
+    prefers_new: bool = False
     #: Keyword options that it was made with, those of a run left out.
     given_options: Mapping[str, Any] = {}
 
@@ -148,9 +150,10 @@ class Optimizer(ABC):
 
     def available_rows(self) -> IntArray:
         """Rows that may be proposed, ascending."""
-        if self.repeats == "allow":
+        new = np.flatnonzero(~self._is_used)
+        if self.repeats == "allow" and not (self.prefers_new and len(new)):
             return np.arange(len(self.space))
-        return np.flatnonzero(~self._is_used)
+        return new
 
     @property
     def pending_rows(self) -> tuple[int, ...]:

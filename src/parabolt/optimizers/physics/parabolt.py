@@ -109,6 +109,8 @@ class ParaboltOptimizer(Optimizer):
     """
 
     name = "parabolt"
+    # Another trial of a candidate tells of noise alone, which is worth less than a new candidate.
+    prefers_new = True
 
     def __init__(
         self,
@@ -130,14 +132,6 @@ class ParaboltOptimizer(Optimizer):
         self._forecasts: list[tuple[float, float]] = []
         self._belief: CandidateBelief | None = None
         self._n_believed = -1
-
-    def available_rows(self) -> IntArray:
-        """Rows that were not proposed yet; with `repeats="allow"` all, once none of these is left.
-
-        Another trial of a candidate tells of noise alone, which is worth less than a new candidate.
-        """
-        new = np.flatnonzero(~self._is_used)
-        return new if len(new) else super().available_rows()
 
     def _belief_in_time(self) -> CandidateBelief:
         """What is believed; as of the last trial but one where the time limit is over already."""

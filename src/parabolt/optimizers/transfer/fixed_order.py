@@ -24,17 +24,12 @@ class FixedOrderOptimizer(Optimizer):
         **options: See `Optimizer`.
     """
 
+    # An order says nothing of when to try a candidate again.
+    prefers_new = True
+
     def __init__(self, space: SearchSpace, **options: Any) -> None:
         super().__init__(space, **options)
         self._order = self._ordered_rows() if self.past else np.zeros(0, dtype=np.int64)
-
-    def available_rows(self) -> IntArray:
-        """Rows that were not proposed yet; with `repeats="allow"` all, once none of these is left.
-
-        An order says nothing of when to try a candidate again.
-        """
-        new = np.flatnonzero(~self._is_used)
-        return new if len(new) else super().available_rows()
 
     @abstractmethod
     def _ordered_rows(self) -> IntArray:
